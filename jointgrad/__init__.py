@@ -1,0 +1,60 @@
+"""jointgrad: articulated robots in motion, with exact gradients through the whole of it.
+
+Names are imported on first use, so that `import jointgrad` stays quick.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "Description": "model.description",
+    "World": "model.world",
+    "Model": "model.arrays",
+    "State": "model.arrays",
+    "ModelError": "model.errors",
+    "InputError": "model.errors",
+    "SimulationError": "model.errors",
+    "step": "engine.rollout",
+    "rollout": "engine.rollout",
+    "Trajectory": "engine.rollout",
+    "Gradient": "engine.rollout",
+    "linearize": "engine.jacobians",
+    "inspect": "engine.inspection",
+    "plain": "engine.plain",
+    "zoo": "model.zoo",
+}
+__all__ = [*_HOME]
+
+if TYPE_CHECKING:
+    from .engine import plain as plain
+    from .engine.inspection import inspect as inspect
+    from .engine.jacobians import linearize as linearize
+    from .engine.rollout import Gradient as Gradient
+    from .engine.rollout import Trajectory as Trajectory
+    from .engine.rollout import rollout as rollout
+    from .engine.rollout import step as step
+    from .model import zoo as zoo
+    from .model.arrays import Model as Model
+    from .model.arrays import State as State
+    from .model.description import Description as Description
+    from .model.errors import InputError as InputError
+    from .model.errors import ModelError as ModelError
+    from .model.errors import SimulationError as SimulationError
+    from .model.world import World as World
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'jointgrad' has no attribute {name!r}")
+    home = importlib.import_module(f".{_HOME[name]}", __name__)
+    value = home if home.__name__.endswith(f".{name}") and not hasattr(home, name) else getattr(home, name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

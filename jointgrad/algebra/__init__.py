@@ -1,0 +1,1 @@
+"""Rotations, spatial vectors and inertias as plain Python on tuples; every function may be traced."""

@@ -1,0 +1,1 @@
+"""How Python physics becomes machine code. Knows nothing of robots."""

@@ -1,0 +1,111 @@
+"""Compiled code kept on disk, keyed by everything that made it: the package source, the compiler, the processor.
+
+Loading a kernel from here needs llvmlite only; numba is not imported. The files are machine code, so the folder belongs
+to the user alone and is never shared (see SECURITY.md).
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib.metadata
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+_MAGIC = b"jointgrad-code-1\n"
+
+
+class Code(NamedTuple):
+    """Relocatable machine code and the symbol to call in it."""
+
+    symbol: str
+    machine: bytes
+
+
+def folder() -> Path:
+    given = os.environ.get("JOINTGRAD_CACHE")
+    if given:
+        return Path(given)
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "jointgrad"
+
+
+@functools.cache
+def _package_digest() -> bytes:
+    """Of every source file of the storeys whose code is compiled."""
+    root = Path(__file__).resolve().parents[1]
+    digest = hashlib.sha256()
+    for part in ("compiler", "algebra", "model", "engine"):
+        for path in sorted((root / part).rglob("*.py")):
+            digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.digest()
+
+
+@functools.cache
+def _machine_digest() -> bytes:
+    import llvmlite.binding as llvm
+
+    versions = [importlib.metadata.version(p) for p in ("numba", "llvmlite")]
+    features = llvm.get_host_cpu_features().flatten()
+    return "\n".join([*versions, llvm.get_host_cpu_name(), features]).encode()
+
+
+def _path(label: str, fn: Callable) -> Path:
+    digest = hashlib.sha256(_package_digest() + _machine_digest())
+    source = Path(fn.__code__.co_filename)
+    if source.is_file():  # a kernel from outside the package is keyed by its own file too
+        digest.update(source.read_bytes())
+    return folder() / digest.hexdigest()[:24] / f"{label}.code"
+
+
+def load(label: str, fn: Callable) -> Code | None:
+    try:
+        data = _path(label, fn).read_bytes()
+    except OSError:
+        return None
+    if not data.startswith(_MAGIC):
+        return None
+    checksum, symbol, machine = data[len(_MAGIC) :].split(b"\n", 2)
+    # a file cut short by a full disk must not be run
+    return Code(symbol.decode(), machine) if hashlib.sha256(machine).hexdigest().encode() == checksum else None
+
+
+def save(label: str, fn: Callable, code: Code) -> None:
+    """Write whole or not at all; a cache that cannot be written costs time, never the result."""
+    path = _path(label, fn)
+    content = b"\n".join([_MAGIC[:-1], hashlib.sha256(code.machine).hexdigest().encode(), code.symbol.encode(), code.machine])
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
+            file.write(content)
+        os.replace(file.name, path)
+    except OSError:
+        return
+
+
+@functools.cache
+def _engine():
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    target = llvm.Target.from_default_triple().create_target_machine(
+        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), jit=True
+    )
+    return llvm.create_mcjit_compiler(llvm.parse_assembly(""), target)
+
+
+def address_of(code: Code) -> int:
+    """Load machine code into this process; it stays until the process ends."""
+    import llvmlite.binding as llvm
+
+    engine = _engine()
+    engine.add_object_file(llvm.ObjectFileRef.from_data(code.machine))
+    engine.finalize_object()
+    address = engine.get_function_address(code.symbol)
+    if not address:
+        raise RuntimeError(f"the compiled kernel has no symbol {code.symbol!r}; empty the cache folder {folder()}")
+    return address

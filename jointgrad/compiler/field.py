@@ -1,0 +1,121 @@
+"""Fields: tables of numbers that compiled sweeps see as `work.v[i]`, a tuple of known width.
+
+A Schema says which tables exist and how wide their rows are; it is known when code is compiled. How many rows each
+field has is known only when a robot is, so that one compiled kernel serves every robot. All fields of one worker
+lie in one flat array (a Frame); a short array of integers says where each begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+SCALAR = -1  # an integer
+INTEGERS = 0  # an array of integers; any width from 1 on is a table of packs
+
+
+class Schema:
+    """Tables and the width of their fields. Slot 0 of a frame's integers is the address of its numbers."""
+
+    def __init__(self, name: str, tables: Mapping[str, Mapping[str, int]], kernels: tuple[str, ...]) -> None:
+        self.name, self.tables, self.kernels = name, tables, kernels
+        fields = [f"{table}.{field}" for table, widths in tables.items() for field in widths]
+        self.slots = {field: 1 + k for k, field in enumerate(fields)}
+        self.kernel_slots = {kernel: 1 + len(fields) + k for k, kernel in enumerate(kernels)}
+        self.n_slots = 1 + len(fields) + len(kernels)
+
+    def width(self, field: str) -> int:
+        table, name = field.split(".")
+        return self.tables[table][name]
+
+    def is_pack(self, field: str) -> bool:
+        return self.width(field) > 0
+
+
+class Frame:
+    """The memory of one worker: every field of every table, for one pack of environments."""
+
+    def __init__(
+        self,
+        schema: Schema,
+        rows: Mapping[str, int],
+        integers: Mapping[str, Any],
+        lanes: int,
+        parts: int = 1,
+        aliases: Mapping[str, str] | None = None,
+    ) -> None:
+        """`parts` is 2 where every number carries a tangent. An alias names the place where another field begins."""
+        self.schema, self.lanes, self.parts, self.rows = schema, lanes, parts, dict(rows)
+        self.offsets: dict[str, int] = {}
+        size = 0
+        for field in filter(schema.is_pack, schema.slots):
+            if field not in (aliases or {}):
+                self.offsets[field] = size
+                size += rows[field] * schema.width(field)
+        for alias, field in (aliases or {}).items():
+            self.offsets[alias] = self.offsets[field]
+        self.numbers = np.zeros(size * parts * lanes)
+        self.integers = self._integers(integers)
+
+    def _integers(self, given: Mapping[str, Any]) -> np.ndarray:
+        arrays = {f: np.atleast_1d(np.asarray(v, dtype=np.int64)) for f, v in given.items()}
+        inline = {f for f in given if self.schema.width(f) == SCALAR}
+        starts, size = {}, self.schema.n_slots
+        for f in arrays.keys() - inline:
+            starts[f] = size
+            size += len(arrays[f])
+        out = np.zeros(size, dtype=np.int64)
+        out[0] = self.numbers.ctypes.data
+        for f, slot in self.schema.slots.items():
+            if f in inline:
+                out[slot] = arrays[f][0]
+            elif f in starts:
+                out[slot] = starts[f]
+                out[starts[f] : starts[f] + len(arrays[f])] = arrays[f]
+            elif f in self.offsets:
+                out[slot] = self.offsets[f]
+        return out
+
+    def table(self, field: str) -> np.ndarray:
+        """The numbers of one field, shape (rows, width, parts, lanes), as a view."""
+        rows, width = self.rows[field], self.schema.width(field)
+        start = self.offsets[field] * self.parts * self.lanes
+        count = rows * width * self.parts * self.lanes
+        return self.numbers[start : start + count].reshape(rows, width, self.parts, self.lanes)
+
+    def set(self, **scalars: int) -> None:
+        """Integers by name, `table__field=value`."""
+        for name, value in scalars.items():
+            self.integers[self.schema.slots[name.replace("__", ".")]] = value
+
+
+class PlainField(list):
+    """Rows of one field when nothing is compiled: a row is a number, or a tuple where the width is more than one."""
+
+
+def plain_tables(schema: Schema, rows: Mapping[str, int], integers: Mapping[str, Any], zero: Any = 0.0) -> SimpleNamespace:
+    """The same tables as Python lists, for the no-compiler mode; every number may be of any type."""
+    tables = SimpleNamespace()
+    for table, widths in schema.tables.items():
+        fields = SimpleNamespace()
+        for field, width in widths.items():
+            name = f"{table}.{field}"
+            if width == SCALAR:
+                value: Any = int(integers.get(name, 0))
+            elif width == INTEGERS:
+                value = [int(x) for x in np.atleast_1d(integers.get(name, []))]
+            else:
+                row = zero if width == 1 else (zero,) * width
+                value = PlainField([row] * rows.get(name, 0))
+            setattr(fields, field, value)
+        setattr(tables, table, fields)
+    return tables
+
+
+def accumulate(field: PlainField, i: int, value: Any) -> None:
+    """field[i] += value"""
+    old = field[i]
+    field[i] = tuple(a + b for a, b in zip(old, value, strict=True)) if isinstance(old, tuple) else old + value

@@ -1,0 +1,150 @@
+"""@sweep and @kernel: loops over links and rows, written in plain Python, that call traced operators.
+
+Run as they are, they work on lists (the no-compiler mode). Compiled, the same source is given other primitives: traced
+operators become SIMD code, tables become pointers. A @sweep is compiled into whoever calls it. A @kernel is compiled
+once, on its own, takes whole tables as arguments (named as in the schema), and is called through its address.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import inspect
+import sys
+import threading
+import types as python_types
+from collections.abc import Callable, Iterable
+
+from . import cache
+from .field import Frame, Schema, accumulate
+
+__all__ = ["Kernel", "Library", "accumulate", "add_lanes", "all_finite", "gather", "kernel", "lanes_of", "mark", "scatter", "sweep"]
+
+
+class Sweep:
+    def __init__(self, fn: Callable) -> None:
+        self.fn, self.__name__, self.__doc__ = fn, fn.__name__, fn.__doc__
+        self.__wrapped__ = fn
+
+    def __call__(self, *args):
+        return self.fn(*args)
+
+
+class Kernel(Sweep):
+    @property
+    def tables(self) -> list[str]:
+        return list(inspect.signature(self.fn).parameters)
+
+
+sweep, kernel = Sweep, Kernel
+
+
+def _only_compiled(name: str) -> Callable:
+    def primitive(*args):
+        raise RuntimeError(f"{name} moves numbers between packs and arrays; it has no meaning without the compiler")
+
+    primitive.__name__ = name
+    return primitive
+
+
+gather, scatter, add_lanes, lanes_of, all_finite, mark = (
+    _only_compiled(n) for n in ("gather", "scatter", "add_lanes", "lanes_of", "all_finite", "mark")
+)
+
+
+class Library:
+    """Machine code of a set of kernels, for one pack width; `parts` is 2 where every number carries its tangent."""
+
+    def __init__(self, schema: Schema, roots: Iterable[Kernel], lanes: int, parts: int = 1) -> None:
+        self.schema, self.lanes, self.parts = schema, lanes, parts
+        self.kernels: dict[str, Kernel] = {}
+        stack = list(roots)
+        while stack:
+            kernel_ = stack.pop()
+            if kernel_.__name__ not in self.kernels:
+                self.kernels[kernel_.__name__] = kernel_
+                stack += _called(kernel_.fn, Kernel)
+        self._loaded: dict[str, int] = {}
+        self._callable: dict[str, Callable] = {}
+        self._lock = threading.Lock()
+
+    def callee_names(self, name: str) -> set[str]:
+        """The kernel and every kernel it calls, directly or not."""
+        found, stack = set(), [name]
+        while stack:
+            current = stack.pop()
+            if current not in found:
+                found.add(current)
+                stack += [k.__name__ for k in _called(self.kernels[current].fn, Kernel)]
+        return found
+
+    def address(self, name: str) -> int:
+        """Where the compiled kernel is; compiled now if it is not on disk."""
+        with self._lock:
+            if name not in self._loaded:
+                kernel_, label = self.kernels[name], f"{name}-{self.lanes}x{self.parts}"
+                code = cache.load(label, kernel_.fn)
+                if code is None:
+                    from . import build
+
+                    _announce(name)
+                    code = build.machine_code(self, kernel_)
+                    cache.save(label, kernel_.fn, code)
+                self._loaded[name] = cache.address_of(code)
+            return self._loaded[name]
+
+    def attach(self, frame: Frame, name: str) -> Callable[[], None]:
+        """Write the addresses that a kernel needs into a frame; what comes back runs the kernel on it, without the GIL."""
+        for callee in self.callee_names(name):
+            frame.integers[self.schema.kernel_slots[callee]] = self.address(callee)
+        n_tables = len(self.kernels[name].tables)
+        prototype = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * (2 + n_tables))
+        function = prototype(self.address(name))
+        slots = (ctypes.c_void_p * 2)()
+        where = ctypes.addressof(slots)
+        pointer = frame.integers.ctypes.data
+        arguments = (where, where + ctypes.sizeof(ctypes.c_void_p), *[pointer] * n_tables)
+        keep = (slots, frame)
+
+        def run() -> None:
+            function(*arguments)
+
+        run.keep = keep  # type: ignore[attr-defined]
+        return run
+
+
+_announced = threading.Event()
+
+
+def _announce(name: str) -> None:
+    """The first compilation in a process takes seconds: say so once."""
+    if not _announced.is_set():
+        _announced.set()
+        print("jointgrad: compiling the engine for this machine (once; kept in the cache) ...", file=sys.stderr, flush=True)
+
+
+def _called(fn: Callable, kind: type) -> list:
+    """Objects of a kind that a function, or a sweep or an inner function of it, refers to."""
+    found = []
+    for name in _names_in(fn.__code__):
+        value = fn.__globals__.get(name)
+        if isinstance(value, kind):
+            found.append(value)
+        elif isinstance(value, Sweep) and not isinstance(value, Kernel):
+            found += _called(value.fn, kind)
+    return found
+
+
+def _names_in(code: python_types.CodeType) -> list[str]:
+    inner = [n for c in code.co_consts if isinstance(c, python_types.CodeType) for n in _names_in(c)]
+    return [*code.co_names, *inner]
+
+
+def with_globals(fn: Callable, replace: Callable[[object], object]) -> Callable:
+    """The same code, its global names bound to what `replace` gives for them."""
+    scope = dict(fn.__globals__)
+    for name in _names_in(fn.__code__):
+        if name in scope:
+            scope[name] = replace(scope[name])
+    new = python_types.FunctionType(fn.__code__, scope, fn.__name__, fn.__defaults__, fn.__closure__)
+    new.__qualname__ = fn.__qualname__
+    return new

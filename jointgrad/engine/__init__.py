@@ -1,0 +1,1 @@
+"""The step, its reverse, and what is made of many of them."""

@@ -1,0 +1,323 @@
+"""Step and rollout: many steps of many environments, and their exact derivatives both ways."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..model.arrays import PARAMS as NAMED_PARAMS
+from ..model.arrays import Model, State, byte_count, default_threads
+from ..model.errors import InputError, SimulationError
+from .runtime import CHUNK, address, checked, checked_state, controls_hint, in_parallel, lanes, worker
+from .schedule import Schedule, every_step, planned
+
+OUTPUTS = {"link.position": (3,), "link.rotation": (3, 3), "link.velocity": (6,)}
+WRT = ("state", "u", "force", "params")
+
+
+@dataclass(frozen=True)
+class Gradient:
+    """Cotangents of everything a rollout started from; what was not asked for is None."""
+
+    q: np.ndarray | None = None
+    qd: np.ndarray | None = None
+    u: np.ndarray | None = None
+    force: np.ndarray | None = None
+    params: Mapping[str, np.ndarray] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Inputs:
+    """What a rollout starts from, all with a batch axis."""
+
+    q: np.ndarray
+    qd: np.ndarray
+    u: np.ndarray | None
+    force: np.ndarray | None
+    steps: int
+    is_batched: bool
+
+    @property
+    def batch(self) -> int:
+        return self.q.shape[0]
+
+    @property
+    def force_step(self) -> int:
+        """Bytes from one step's outside forces to the next; 0 where they stay the same."""
+        return 0 if self.force is None or self.force.ndim == 3 else self.force[0].nbytes
+
+
+def step(model: Model, state: State, u: Any = None, force: Any = None, threads: int | None = None, on_nan: str = "raise") -> State:
+    """The state one time step on. u (batch, nu); force (batch, n_links, 6) as MuJoCo's xfrc_applied: force, torque, world
+    axes, at the centre of mass."""
+    controls = None if u is None else np.asarray(u)[None]
+    pushes = None if force is None else np.asarray(force)[None]
+    return rollout(model, state, controls, force=pushes, steps=1, threads=threads, on_nan=on_nan, keep=False).last
+
+
+def rollout(
+    model: Model,
+    state: State,
+    u: Any = None,
+    *,
+    steps: int | None = None,
+    force: Any = None,
+    outputs: Sequence[str] = (),
+    threads: int | None = None,
+    memory: int | str | None = None,
+    on_nan: str = "raise",
+    keep: bool = True,
+) -> Trajectory:
+    """T steps from a state under controls u (T, batch, nu), or uncontrolled for `steps` steps.
+
+    force: (T, batch, n_links, 6), or without the time axis where it stays the same. outputs: names from OUTPUTS. memory:
+    what may be kept for the way back, such as "64 MB". on_nan: "raise" names what went wrong; "freeze" keeps that
+    environment's last good state and goes on. keep=False keeps the last state only.
+    """
+    if on_nan not in ("raise", "freeze"):
+        raise InputError(f'on_nan must be "raise" or "freeze", but is {on_nan!r}')
+    inputs = _checked_inputs(model, state, u, steps, force)
+    n_threads = threads or default_threads()
+    unknown_outputs = [o for o in outputs if o not in OUTPUTS]
+    if unknown_outputs:
+        raise InputError(f'there is no output "{unknown_outputs[0]}"; the names are {", ".join(OUTPUTS)}')
+    schedule = every_step()
+    if memory is not None and keep:
+        packed = lanes() * min(n_threads, -(-inputs.batch // CHUNK))
+        schedule = planned(inputs.steps, inputs.batch, 8 * (model.nq + model.nv), packed, byte_count(memory))
+    trajectory = Trajectory(model, inputs, schedule if keep else None, tuple(outputs), n_threads)
+    if (trajectory.status >= 0).any() and on_nan == "raise":
+        raise SimulationError(_explanation(trajectory))
+    return trajectory
+
+
+def _checked_inputs(model: Model, state: State, u: Any, steps: int | None, force: Any) -> _Inputs:
+    q, qd, is_batched = checked_state(model, state)
+    batch = (q.shape[0],) if is_batched else ()
+    if u is None:
+        if steps is None:
+            raise InputError("rollout needs controls u, or steps=... to run without")
+        if model.nu:
+            u = np.zeros((steps, *batch, model.nu))
+    if u is not None:
+        u = checked("u", u, (steps or "steps", *batch, model.nu), controls_hint(model, np.shape(u)))
+        steps = u.shape[0]
+        u = u.reshape(steps, q.shape[0], model.nu) if model.nu else None
+    if force is not None:
+        ndim = len(batch) + 2
+        shape: tuple = (*batch, model.n_links, 6) if np.ndim(force) == ndim else (steps, *batch, model.n_links, 6)
+        force = checked("force", force, shape)
+        force = force.reshape(*force.shape[: force.ndim - ndim], q.shape[0], model.n_links, 6)
+    return _Inputs(q, qd, u, force, int(steps or 0), is_batched)
+
+
+class Trajectory:
+    """A motion: states over time, axes (time, batch, value), and its derivatives."""
+
+    def __init__(self, model: Model, inputs: _Inputs, schedule: Schedule | None, outputs: tuple[str, ...], threads: int) -> None:
+        self.model, self._inputs, self._schedule, self._threads = model, inputs, schedule, threads
+        shape = (inputs.batch,)
+        self._q = self._qd = None
+        if schedule is not None:
+            rows = schedule.rows(inputs.steps)
+            self._q, self._qd = np.empty((rows, *shape, model.nq)), np.empty((rows, *shape, model.nv))
+        if schedule is not None and schedule.interval == 1:
+            self._q_last, self._qd_last = self._q[-1], self._qd[-1]
+        else:
+            self._q_last, self._qd_last = np.empty((*shape, model.nq)), np.empty((*shape, model.nv))
+        self._outputs = {o: np.empty((inputs.steps + 1, *shape, model.n_links, *OUTPUTS[o])) for o in outputs}
+        self.status = np.full(shape, -1, dtype=np.int64)
+        in_parallel(inputs.batch, inputs.steps, threads, self._run)
+
+    def _run(self, first: int, last: int) -> None:
+        with worker(self.model, schedule=None) as one:
+            one.take_params(self.model)
+            self._describe(one, first, last)
+            one.integers("output")[:] = [address(self._outputs.get(o)) for o in OUTPUTS]
+            one.set(
+                q=address(self._q), qd=address(self._qd), wants_outputs=int(bool(self._outputs)), status=address(self.status),
+                interval=self._schedule.interval if self._schedule else 1,
+            )  # fmt: skip
+            one.run("rollout")
+
+    def _describe(self, one: Any, first: int, last: int) -> None:
+        """What every pass over this motion has in common."""
+        i = self._inputs
+        one.set(
+            first=first, last=last, batch=i.batch, steps=i.steps, q0=address(i.q), qd0=address(i.qd), u=address(i.u),
+            force=address(i.force), force_step=i.force_step, q_last=address(self._q_last), qd_last=address(self._qd_last),
+        )  # fmt: skip
+
+    def _public(self, array: np.ndarray, axis: int = 1) -> np.ndarray:
+        """Without the batch axis where the caller had none."""
+        return array if self._inputs.is_batched else np.squeeze(array, axis)
+
+    @property
+    def steps(self) -> int:
+        return self._inputs.steps
+
+    @property
+    def last(self) -> State:
+        return State(self._public(self._q_last, 0), self._public(self._qd_last, 0))
+
+    @property
+    def q(self) -> np.ndarray:
+        """(T+1, batch, nq); recomputed when a memory budget did not let every state be kept."""
+        return self._public(self._all_states()[0])
+
+    @property
+    def qd(self) -> np.ndarray:
+        return self._public(self._all_states()[1])
+
+    def _all_states(self) -> tuple[np.ndarray, np.ndarray]:
+        if self._schedule is not None and self._schedule.interval == 1:
+            return self._q, self._qd
+        whole = Trajectory(self.model, self._inputs, every_step(), (), self._threads)
+        return whole._q, whole._qd
+
+    @property
+    def outputs(self) -> Mapping[str, np.ndarray]:
+        """Named outputs, each (T+1, batch, n_links, ...)."""
+        return {name: self._public(array) for name, array in self._outputs.items()}
+
+    # reverse ------------------------------------------------------------------------------------------------------------
+
+    def backward(
+        self,
+        q_bar: Any = None,
+        qd_bar: Any = None,
+        bars: Mapping[str, Any] | None = None,
+        wrt: Sequence[str] = WRT,
+    ) -> Gradient:
+        """Cotangents of the start, the controls, the outside forces and the parameters.
+
+        q_bar (T+1, batch, nq) and qd_bar belong to every state, or without the time axis to the last one; bars holds
+        cotangents of named outputs. A shared parameter's cotangent is summed over the batch.
+        """
+        if self._schedule is None:
+            raise InputError("this trajectory kept no states to go back through: roll out with keep=True")
+        bad = [w for w in wrt if w not in WRT]
+        if bad:
+            raise InputError(f'there is no wrt="{bad[0]}"; the names are {", ".join(WRT)}')
+        state_bars, each = self._state_bars(q_bar, qd_bar)
+        output_bars = self._output_bars(bars or {})
+        return _Reverse(self, state_bars, each, output_bars, wrt).gradient()
+
+    def _state_bars(self, q_bar: Any, qd_bar: Any) -> tuple[list[np.ndarray | None], bool]:
+        i, model = self._inputs, self.model
+        batch = (i.batch,) if i.is_batched else ()
+        given = [("q_bar", q_bar, model.nq), ("qd_bar", qd_bar, model.nv)]
+        each = any(np.ndim(x) == len(batch) + 2 for _, x, _ in given if x is not None)
+        found: list[np.ndarray | None] = []
+        for name, value, n in given:
+            if value is None:
+                found.append(None)
+                continue
+            whole = np.ndim(value) == len(batch) + 2
+            array = checked(name, value, ((i.steps + 1,) if whole else ()) + (*batch, n))
+            if each and not whole:
+                wide = np.zeros((i.steps + 1, *array.shape))
+                wide[-1] = array
+                array = wide
+            found.append(array)
+        return found, each
+
+    def _output_bars(self, bars: Mapping[str, Any]) -> list[np.ndarray | None]:
+        i = self._inputs
+        batch = (i.batch,) if i.is_batched else ()
+        missing = [name for name in bars if name not in OUTPUTS]
+        if missing:
+            raise InputError(f'there is no output "{missing[0]}"; the names are {", ".join(OUTPUTS)}')
+        return [
+            checked(f'bars["{o}"]', bars[o], (i.steps + 1, *batch, self.model.n_links, *OUTPUTS[o])) if o in bars else None
+            for o in OUTPUTS
+        ]
+
+    # forward mode -------------------------------------------------------------------------------------------------------
+
+    def tangent(
+        self, q: Any = None, qd: Any = None, u: Any = None, force: Any = None, params: Mapping[str, Any] | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Directional derivatives of all states, for directions of the start, the controls, outside forces, parameters."""
+        from .tangent import tangents
+
+        return tangents(self, q, qd, u, force, params or {})
+
+
+class _Reverse:
+    """One pass back: the arrays that it fills, and the work on a share of the batch."""
+
+    def __init__(self, trajectory: Trajectory, state_bars: list, each: bool, output_bars: list, wrt: Sequence[str]) -> None:
+        i, model = trajectory._inputs, trajectory.model
+        self.trajectory, self.inputs, self.model = trajectory, i, model
+        self.state_bars, self.each, self.output_bars, self.wrt = state_bars, each, output_bars, wrt
+        self.q0_bar, self.qd0_bar = np.empty_like(i.q), np.empty_like(i.qd)
+        self.u_bar = np.empty_like(i.u) if "u" in wrt and i.u is not None else None
+        self.force_bar = np.empty((i.steps, i.batch, model.n_links, 6)) if "force" in wrt and i.force is not None else None
+        self.params_bar: dict[str, np.ndarray] = {}
+        self.sums = None
+        if "params" in wrt:
+            sizes = [int(np.prod(model.topology.shape_of(name))) for name in NAMED_PARAMS]
+            self.sums = np.zeros((-(-i.batch // CHUNK), sum(sizes)))
+            self.params_bar = {n: np.empty_like(model.params[n]) for n in NAMED_PARAMS if not model.is_shared(n)}
+
+    def gradient(self) -> Gradient:
+        i, t = self.inputs, self.trajectory
+        in_parallel(i.batch, i.steps, t._threads, self.run)
+        q = qd = force = None
+        if "state" in self.wrt:
+            q, qd = t._public(self.q0_bar, 0), t._public(self.qd0_bar, 0)
+        if self.force_bar is not None:
+            force = self.force_bar if i.force_step else self.force_bar.sum(0)
+            force = t._public(force, 1 if i.force_step else 0)
+        u = None if self.u_bar is None else t._public(self.u_bar)
+        return Gradient(q, qd, u, force, self.params())
+
+    def params(self) -> dict[str, np.ndarray]:
+        if self.sums is None:
+            return {}
+        total, found, start = self.sums.sum(0), {}, 0
+        for name in NAMED_PARAMS:
+            shape = self.model.topology.shape_of(name)
+            size = int(np.prod(shape))
+            found[name] = self.params_bar.get(name, total[start : start + size].reshape(shape))
+            start += size
+        return found
+
+    def run(self, first: int, last: int) -> None:
+        t = self.trajectory
+        with worker(self.model, schedule=t._schedule) as one:
+            one.take_params(self.model)
+            t._describe(one, first, last)
+            one.integers("output_bar")[:] = [address(a) for a in self.output_bars]
+            one.integers("param_bar")[:] = [address(self.params_bar.get(n)) for n in NAMED_PARAMS]
+            for field_, bar in zip(("position", "rotation", "velocity"), self.output_bars, strict=True):
+                if bar is None:
+                    one.frame.table(f"output_bar.{field_}")[:] = 0.0
+            one.set(
+                q=address(t._q), qd=address(t._qd), interval=t._schedule.interval, status=0,
+                wants_outputs=int(any(a is not None for a in self.output_bars)), wants_params=int(self.sums is not None),
+                q_bar=address(self.state_bars[0]), qd_bar=address(self.state_bars[1]), each=int(self.each),
+                u_bar=address(self.u_bar), force_bar=address(self.force_bar), q0_bar=address(self.q0_bar),
+                qd0_bar=address(self.qd0_bar), params_sum=address(self.sums),
+            )  # fmt: skip
+            one.run("rollout_adjoint")
+
+
+def _explanation(trajectory: Trajectory) -> str:
+    """Which environment left the finite numbers, when, and where in the robot."""
+    env = int(np.argmax(trajectory.status >= 0))
+    k = int(trajectory.status[env])
+    return f"environment {env} left the finite numbers at step {k}{_culprit(trajectory, env)}; try a smaller dt, or on_nan=\"freeze\" to go on without it"
+
+
+def _culprit(trajectory: Trajectory, env: int) -> str:
+    """The joint whose rate is largest in the last good state: blow-ups start there."""
+    qd = trajectory._qd_last[env]
+    if not len(qd):
+        return ""
+    worst = int(np.argmax(np.abs(qd)))
+    return f' (fastest joint before: "{trajectory.model.topology.dof_names[worst]}" at {qd[worst]:.3g})'

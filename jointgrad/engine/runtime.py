@@ -1,0 +1,193 @@
+"""Between NumPy and compiled kernels: checks what comes in, lends out frames, shares a batch among threads."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from ..compiler.field import Frame
+from ..compiler.kernel import Library
+from ..model.arrays import PARAMS as NAMED_PARAMS
+from ..model.arrays import Model, State
+from ..model.errors import InputError
+from .gauge import gauge_of
+from .schedule import Schedule, every_step
+from .time_loop import KERNELS
+from .workspace import ALIASES, ASSEMBLY_BAR, OUTPUT, PARAMS, SCHEMA, rows_of
+
+# environments whose parameter cotangents are summed together, whatever the width and the threads: the sum keeps its bits
+CHUNK = 16
+# steps of work below which handing some to another thread costs more than it saves
+WORTH_A_THREAD = 64
+
+
+def lanes() -> int:
+    """Pack width: four doubles on AVX2; JOINTGRAD_LANES changes it."""
+    return int(os.environ.get("JOINTGRAD_LANES", "4"))
+
+
+@functools.cache
+def library(n_lanes: int, parts: int) -> Library:
+    return Library(SCHEMA, KERNELS, n_lanes, parts)
+
+
+@functools.cache
+def _executor(threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(threads, thread_name_prefix="jointgrad")
+
+
+def address(array: np.ndarray | None) -> int:
+    return 0 if array is None else array.__array_interface__["data"][0]
+
+
+class Worker:
+    """One frame and the kernels that run on it."""
+
+    def __init__(self, model: Model, n_lanes: int, parts: int, schedule: Schedule) -> None:
+        tree = model.topology.tree
+        rows = rows_of(tree, schedule.slots)
+        n_fields, n_outputs = len(PARAMS), len(OUTPUT)
+        program = [x for line in (*schedule.program, *schedule.tail) for x in line]
+        integers = {f"tree.{k}": v for k, v in tree.items()} | {
+            "call.program": program,
+            "call.param_size": [rows[f"params.{f}"] * w for f, w in PARAMS.items()],
+            **{f"call.{name}": [0] * n_fields for name in ("param", "param_dot", "param_stride", "param_bar")},
+            **{f"call.{name}": [0] * n_outputs for name in ("output", "output_dot", "output_bar")},
+        }
+        self.library = library(n_lanes, parts)
+        self.frame = Frame(SCHEMA, rows, integers, n_lanes, parts, ALIASES)
+        self.frame.set(
+            call__n_fields=n_fields,
+            call__n_params=sum(rows[f"params.{f}"] * w for f, w in PARAMS.items()),
+            call__n_assembly=sum(rows[f"assembly_bar.{f}"] * w for f, w in ASSEMBLY_BAR.items()),
+            call__interval=schedule.interval,
+            call__program_length=len(schedule.program),
+            call__tail_length=len(schedule.tail),
+            call__chunk=CHUNK,
+        )
+        self._slots = {f: SCHEMA.slots[f"call.{f}"] for f in SCHEMA.tables["call"]}
+        self._runs: dict[str, Callable[[], None]] = {}
+        self.assembled_for: Any = None
+        self.gauge: Any = None
+
+    def integers(self, name: str) -> np.ndarray:
+        """An integer array of the call, as a view."""
+        start = self.frame.integers[self._slots[name]]
+        count = len(OUTPUT) if name.startswith("output") else len(PARAMS)
+        return self.frame.integers[start : start + count]
+
+    def take_params(self, model: Model, dots: Mapping[str, np.ndarray] | None = None) -> None:
+        """Point the call at the model's parameters; assemble them unless this frame has already."""
+        shared = model.batch is None
+        if self.assembled_for is model.params and shared and dots is None:
+            self.frame.integers[self._slots["assemble"]] = 0
+            return
+        arrays = [model.params[name] for name in NAMED_PARAMS]
+        self.integers("param")[:] = [address(a) for a in arrays]
+        self.integers("param_stride")[:] = [
+            0 if model.is_shared(name) else 8 * a[0].size for name, a in zip(NAMED_PARAMS, arrays, strict=True)
+        ]
+        self.integers("param_dot")[:] = [address((dots or {}).get(name)) for name in NAMED_PARAMS]
+        self.gauge = gauge_of(model.params["joint.axis"])
+        self.set(
+            gauge_rotation=address(self.gauge[0]),
+            gauge_axis=address(self.gauge[1]),
+            gauge_is_shared=int(model.is_shared("joint.axis")),
+            assemble=1 if shared else 2,
+        )
+        self.assembled_for = model.params if shared and dots is None else None
+
+    def set(self, **values: int) -> None:
+        integers, slots = self.frame.integers, self._slots
+        for name, value in values.items():
+            integers[slots[name]] = value
+
+    def run(self, kernel: str) -> None:
+        if kernel not in self._runs:
+            self._runs[kernel] = self.library.attach(self.frame, kernel)
+        self._runs[kernel]()
+
+
+@contextlib.contextmanager
+def worker(model: Model, parts: int = 1, schedule: Schedule | None = None) -> Iterator[Worker]:
+    """Borrow a worker; frames are kept with the topology and used again."""
+    schedule, n_lanes = schedule or every_step(), lanes()
+    topology, key = model.topology, (n_lanes, parts, schedule)
+    with topology.lock:
+        idle = topology.pool.setdefault(key, [])
+        one = idle.pop() if idle else None
+    one = one or Worker(model, n_lanes, parts, schedule)
+    try:
+        yield one
+    finally:
+        with topology.lock:
+            if schedule.slots == 0:  # a frame with room for states may be large: it is not kept
+                idle.append(one)
+
+
+def in_parallel(batch: int, steps: int, threads: int, work: Callable[[int, int], None]) -> None:
+    """Call work(first, last) on shares of the batch that are whole chunks."""
+    chunks = -(-batch // CHUNK)
+    shares = max(1, min(threads, chunks, batch * max(steps, 1) // WORTH_A_THREAD))
+    bounds = [min(batch, CHUNK * (chunks * k // shares)) for k in range(shares + 1)]
+    if shares == 1:
+        work(0, batch)
+        return
+    executor = _executor(threads)
+    futures = [executor.submit(work, a, b) for a, b in zip(bounds[1:], bounds[2:], strict=False)]
+    work(bounds[0], bounds[1])
+    for future in futures:
+        future.result()
+
+
+# what comes in ----------------------------------------------------------------------------------------------------------
+
+
+def checked(name: str, value: Any, shape: tuple[int | str, ...], hint: str = "") -> np.ndarray:
+    """A float64 array of the given shape (words stand for any size), finite; else one clear error."""
+    array = np.asarray(value) if isinstance(value, np.ndarray) else np.asarray(value, dtype=np.float64)
+    if array.dtype != np.float64:
+        raise InputError(f"{name} has dtype {array.dtype}, but must be float64: pass {name}.astype(float)")
+    if len(array.shape) != len(shape) or any(isinstance(s, int) and s != a for s, a in zip(shape, array.shape, strict=True)):
+        wanted = "(" + ", ".join(map(str, shape)) + ("," if len(shape) == 1 else "") + ")"
+        raise InputError(f"{name} has shape {array.shape}, but must have {wanted}{hint}")
+    if not np.isfinite(array).all():
+        where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+        raise InputError(f"{name} contains {array[where]} at {where}; it must be finite")
+    return np.ascontiguousarray(array)
+
+
+def checked_state(model: Model, state: State) -> tuple[np.ndarray, np.ndarray, bool]:
+    """q and qd with a batch axis, and whether they came with one."""
+    if not isinstance(state, State):
+        raise InputError(f"state must be a State(q, qd), as model.initial_state() gives, but is {type(state).__name__}")
+    is_batched = np.ndim(state.q) == 2
+    batch: tuple[int | str, ...] = (model.batch or "batch",) if is_batched else ()
+    q = checked("state.q", state.q, (*batch, model.nq), _missing(model, "q", np.shape(state.q)))
+    qd = checked("state.qd", state.qd, (*q.shape[:-1], model.nv))
+    if model.batch is not None and not is_batched:
+        raise InputError(f"the model has parameters for {model.batch} environments, but the state has no batch axis")
+    for start in model.topology.quaternions:
+        if not (np.abs(q[..., start : start + 4]).max(-1) > 0).all():
+            raise InputError(f"state.q holds a quaternion of zero length at entries {start} to {start + 3}; (1, 0, 0, 0) is no turn")
+    return q.reshape(-1, model.nq), qd.reshape(-1, model.nv), is_batched
+
+
+def _missing(model: Model, what: str, shape: tuple) -> str:
+    t = model.topology
+    return f" (the model has {len(t.joint_names)} joints, nq={model.nq}: {', '.join(t.dof_names[:6])} ...)" if shape and shape[-1] != model.nq else ""
+
+
+def controls_hint(model: Model, shape: tuple) -> str:
+    """Names the first actuator that got no control."""
+    if not shape or shape[-1] == model.nu:
+        return ""
+    names = model.actuator_names
+    first = f' (first missing: "{names[shape[-1]]}")' if shape[-1] < model.nu else ""
+    return f": u has {shape[-1]} entries, but the model has {model.nu} actuators{first}"

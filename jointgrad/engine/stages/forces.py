@@ -1,0 +1,257 @@
+"""Controls, springs, dampers, outside forces -> joint forces per dof, forces per body.
+
+An actuator pushes with gain (u - position or speed it serves) - damping speed + bias, within its force limit; position
+and speed are the joint's times the gear, and the joint feels the force times the gear (as MuJoCo's transmissions do).
+"""
+
+from ...algebra import rotation
+from ...algebra.spatial import add, scale, sub
+from ...algebra.vector import cross, times, transposed_times
+from ...compiler.elementary import clamp
+from ...compiler.kernel import accumulate, kernel, sweep
+from ...compiler.reverse import adjoint
+from ...compiler.trace import traced
+from ...model.arrays import FREE, POSITION, SPHERICAL, TORQUE
+from ..workspace import IMPLICIT_DAMPING
+
+READS = (
+    "state.q", "state.qd", "state.u", "state.force", "assembly.com", "work.pose",
+    "params.joint_damping", "params.joint_stiffness", "params.joint_rest", "params.joint_armature", "params.actuator_gain",
+    "params.actuator_damping", "params.actuator_bias", "params.actuator_gear", "params.actuator_control_limit",
+    "params.actuator_force_limit", "params.world_dt",
+)  # fmt: skip
+WRITES = ("work.armature", "work.tau", "work.f")
+
+
+@traced
+def damped(damping, rate):
+    return -(damping * rate)
+
+
+@traced
+def sprung(damping, rate, stiffness, q, rest):
+    return -(damping * rate) - stiffness * (q - rest)
+
+
+@traced
+def sprung_turn(stiffness, w, x, y, z, rw, rx, ry, rz):
+    """Spring torque in body axes, along the shorter turn back to the rest orientation."""
+    return scale(rotation.rotation_vector(rotation.quaternion_product(rotation.conjugate((rw, rx, ry, rz)), (w, x, y, z))), -stiffness)
+
+
+@traced
+def with_damping(armature, damping, dt):
+    """Damping taken at the end of the step acts like inertia: (M + dt B) qdd = tau - B qd."""
+    return armature + dt * damping
+
+
+def actuator_force(u, q, rate, gain, damping, bias, gear, control_limit, force_limit, serves_q, serves_rate):
+    length, speed = gear * q, gear * rate
+    command = clamp(u, *control_limit)
+    force = gain * (command - (length if serves_q else 0.0) - (speed if serves_rate else 0.0)) - damping * speed
+    force = force + bias[0] + bias[1] * length + bias[2] * speed
+    return gear * clamp(force, *force_limit)
+
+
+@traced
+def torque_drive(u, q, rate, gain, damping, bias, gear, control_limit, force_limit):
+    return actuator_force(u, q, rate, gain, damping, bias, gear, control_limit, force_limit, False, False)
+
+
+@traced
+def position_drive(u, q, rate, gain, damping, bias, gear, control_limit, force_limit):
+    return actuator_force(u, q, rate, gain, damping, bias, gear, control_limit, force_limit, True, False)
+
+
+@traced
+def velocity_drive(u, q, rate, gain, damping, bias, gear, control_limit, force_limit):
+    return actuator_force(u, q, rate, gain, damping, bias, gear, control_limit, force_limit, False, True)
+
+
+@traced
+def push(pose, reference, com, fx, fy, fz, tx, ty, tz):
+    """A force and torque in world axes, at a point of the body, about the reference point."""
+    force = (fx, fy, fz)
+    at = sub(add(pose[9:], times(pose[:9], com)), reference[9:])
+    return (*add((tx, ty, tz), cross(at, force)), *force)
+
+
+@traced
+def none(anything):
+    return (0.0 * anything,) * 6
+
+
+@kernel
+def forces(tree, params, assembly, state, work, call):
+    for b in range(tree.n_bodies):
+        i, d, q, kind = tree.frame[b], tree.dof[b], tree.q[b], tree.kind[b]
+        damping, stiffness, armature = params.joint_damping[i], params.joint_stiffness[i], params.joint_armature[i]
+        if tree.integrator == IMPLICIT_DAMPING:
+            armature = with_damping(armature, damping, params.world_dt[0])
+        for k in range(tree.n_dof[b]):
+            work.armature[d + k] = armature
+        if kind == SPHERICAL or kind == FREE:
+            turn, to = d, q
+            for k in range(tree.n_dof[b]):
+                work.tau[d + k] = damped(damping, state.qd[d + k])
+            if kind == FREE:
+                turn, to = d + 3, q + 3
+                for k in range(3):
+                    work.tau[d + k] = sprung(
+                        damping, state.qd[d + k], stiffness, state.q[q + k], params.joint_rest[q + k]
+                    )
+            torque = sprung_turn(
+                stiffness, state.q[to], state.q[to + 1], state.q[to + 2], state.q[to + 3],
+                params.joint_rest[to], params.joint_rest[to + 1], params.joint_rest[to + 2], params.joint_rest[to + 3],
+            )  # fmt: skip
+            accumulate(work.tau, turn, torque[0])
+            accumulate(work.tau, turn + 1, torque[1])
+            accumulate(work.tau, turn + 2, torque[2])
+        else:
+            work.tau[d] = sprung(damping, state.qd[d], stiffness, state.q[q], params.joint_rest[q])
+    for a in range(tree.n_actuators):
+        d, kind = tree.actuator_dof[a], tree.actuator_kind[a]
+        u, q, rate = state.u[a], state.q[tree.actuator_q[a]], state.qd[d]
+        gain, damping, bias, gear = params.actuator_gain[a], params.actuator_damping[a], params.actuator_bias[a], params.actuator_gear[a]
+        command, limit = params.actuator_control_limit[a], params.actuator_force_limit[a]
+        if kind == TORQUE:
+            accumulate(work.tau, d, torque_drive(u, q, rate, gain, damping, bias, gear, command, limit))
+        elif kind == POSITION:
+            accumulate(work.tau, d, position_drive(u, q, rate, gain, damping, bias, gear, command, limit))
+        else:
+            accumulate(work.tau, d, velocity_drive(u, q, rate, gain, damping, bias, gear, command, limit))
+    for b in range(tree.n_bodies):
+        work.f[b] = none(work.pose[b][0])
+    if call.force != 0:
+        for j in range(tree.n_links):
+            b, k = tree.link_body[j], 6 * j
+            if b < tree.n_bodies:
+                accumulate(
+                    work.f, b,
+                    push(
+                        work.pose[b], work.pose[tree.reference[b]], assembly.com[j], state.force[k], state.force[k + 1],
+                        state.force[k + 2], state.force[k + 3], state.force[k + 4], state.force[k + 5],
+                    ),
+                )  # fmt: skip
+
+
+# the reverse ------------------------------------------------------------------------------------------------------------
+
+damped_adjoint = adjoint(damped, "damping rate")
+sprung_adjoint = adjoint(sprung, "damping rate stiffness q rest")
+sprung_turn_adjoint = adjoint(sprung_turn, "stiffness w x y z rw rx ry rz")
+with_damping_adjoint = adjoint(with_damping, "armature damping dt")
+DRIVE_INPUTS = "u q rate gain damping bias gear control_limit force_limit"
+torque_drive_adjoint = adjoint(torque_drive, DRIVE_INPUTS)
+position_drive_adjoint = adjoint(position_drive, DRIVE_INPUTS)
+velocity_drive_adjoint = adjoint(velocity_drive, DRIVE_INPUTS)
+
+
+@traced
+def push_reverse(pose, reference, com, fx, fy, fz, bar):
+    """Cotangents of the outside force and torque and of the point, and the force on the pose."""
+    force, torque_bar = (fx, fy, fz), bar[:3]
+    offset = times(pose[:9], com)
+    at = sub(add(pose[9:], offset), reference[9:])
+    at_bar = cross(force, torque_bar)
+    return (*add(bar[3:], cross(torque_bar, at)), *torque_bar), transposed_times(pose[:9], at_bar), (*cross(at, at_bar), *at_bar)
+
+
+@sweep
+def spring_adjoint(tree, params, params_bar, state, state_bar, work_bar, b):
+    """A scalar joint, or one of a free joint's slides."""
+    i, d, q = tree.frame[b], tree.dof[b], tree.q[b]
+    for k in range(3 if tree.kind[b] == FREE else 1):
+        damping, rate, stiffness, q_bar, rest = sprung_adjoint(
+            params.joint_damping[i], state.qd[d + k], params.joint_stiffness[i], state.q[q + k],
+            params.joint_rest[q + k], work_bar.tau[d + k],
+        )  # fmt: skip
+        accumulate(params_bar.joint_damping, i, damping)
+        accumulate(state_bar.qd, d + k, rate)
+        accumulate(params_bar.joint_stiffness, i, stiffness)
+        accumulate(state_bar.q, q + k, q_bar)
+        accumulate(params_bar.joint_rest, q + k, rest)
+
+
+@sweep
+def turn_adjoint(tree, params, params_bar, state, state_bar, work_bar, b):
+    i, d, q = tree.frame[b], tree.dof[b], tree.q[b]
+    if tree.kind[b] == FREE:
+        d, q = d + 3, q + 3
+    for k in range(3):
+        damping, rate = damped_adjoint(params.joint_damping[i], state.qd[d + k], work_bar.tau[d + k])
+        accumulate(params_bar.joint_damping, i, damping)
+        accumulate(state_bar.qd, d + k, rate)
+    stiffness, w, x, y, z, rw, rx, ry, rz = sprung_turn_adjoint(
+        params.joint_stiffness[i], state.q[q], state.q[q + 1], state.q[q + 2], state.q[q + 3],
+        params.joint_rest[q], params.joint_rest[q + 1], params.joint_rest[q + 2], params.joint_rest[q + 3],
+        (work_bar.tau[d], work_bar.tau[d + 1], work_bar.tau[d + 2]),
+    )  # fmt: skip
+    accumulate(params_bar.joint_stiffness, i, stiffness)
+    accumulate(state_bar.q, q, w)
+    accumulate(state_bar.q, q + 1, x)
+    accumulate(state_bar.q, q + 2, y)
+    accumulate(state_bar.q, q + 3, z)
+    accumulate(params_bar.joint_rest, q, rw)
+    accumulate(params_bar.joint_rest, q + 1, rx)
+    accumulate(params_bar.joint_rest, q + 2, ry)
+    accumulate(params_bar.joint_rest, q + 3, rz)
+
+
+@sweep
+def drive_adjoint(tree, params, params_bar, state, state_bar, work_bar, a):
+    d, q, kind = tree.actuator_dof[a], tree.actuator_q[a], tree.actuator_kind[a]
+    u, rate, bar = state.u[a], state.qd[d], work_bar.tau[d]
+    gain, damping, bias, gear = params.actuator_gain[a], params.actuator_damping[a], params.actuator_bias[a], params.actuator_gear[a]
+    command, limit = params.actuator_control_limit[a], params.actuator_force_limit[a]
+    if kind == TORQUE:
+        bars = torque_drive_adjoint(u, state.q[q], rate, gain, damping, bias, gear, command, limit, bar)
+    elif kind == POSITION:
+        bars = position_drive_adjoint(u, state.q[q], rate, gain, damping, bias, gear, command, limit, bar)
+    else:
+        bars = velocity_drive_adjoint(u, state.q[q], rate, gain, damping, bias, gear, command, limit, bar)
+    accumulate(state_bar.u, a, bars[0])
+    accumulate(state_bar.q, q, bars[1])
+    accumulate(state_bar.qd, d, bars[2])
+    accumulate(params_bar.actuator_gain, a, bars[3])
+    accumulate(params_bar.actuator_damping, a, bars[4])
+    accumulate(params_bar.actuator_bias, a, bars[5])
+    accumulate(params_bar.actuator_gear, a, bars[6])
+    accumulate(params_bar.actuator_control_limit, a, bars[7])
+    accumulate(params_bar.actuator_force_limit, a, bars[8])
+
+
+@kernel
+def forces_adjoint(tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, call):
+    """Adds to all it touches."""
+    if call.force != 0:
+        for j in range(tree.n_links):
+            b, k = tree.link_body[j], 6 * j
+            if b < tree.n_bodies:
+                bars, com, force = push_reverse(
+                    work.pose[b], work.pose[tree.reference[b]], assembly.com[j], state.force[k], state.force[k + 1],
+                    state.force[k + 2], work_bar.f[b],
+                )  # fmt: skip
+                for e in range(6):
+                    accumulate(state_bar.force, k + e, bars[e])
+                accumulate(assembly_bar.com, j, com)
+                accumulate(work_bar.pose, b, force)
+    for a in range(tree.n_actuators):
+        drive_adjoint(tree, params, params_bar, state, state_bar, work_bar, a)
+    for b in range(tree.n_bodies):
+        i, kind = tree.frame[b], tree.kind[b]
+        if kind != SPHERICAL:
+            spring_adjoint(tree, params, params_bar, state, state_bar, work_bar, b)
+        if kind == SPHERICAL or kind == FREE:
+            turn_adjoint(tree, params, params_bar, state, state_bar, work_bar, b)
+        for k in range(tree.n_dof[b]):
+            bar = work_bar.armature[tree.dof[b] + k]
+            if tree.integrator == IMPLICIT_DAMPING:
+                armature, damping, dt = with_damping_adjoint(
+                    params.joint_armature[i], params.joint_damping[i], params.world_dt[0], bar
+                )
+                accumulate(params_bar.joint_armature, i, armature)
+                accumulate(params_bar.joint_damping, i, damping)
+                accumulate(params_bar.world_dt, 0, dt)
+            else:
+                accumulate(params_bar.joint_armature, i, bar)

@@ -1,0 +1,53 @@
+"""Poses and velocities of bodies -> the same of every link, as a rollout's named outputs, in the world frame."""
+
+from ...algebra.spatial import add, composed, moved_pose, sub
+from ...algebra.vector import cross
+from ...compiler.kernel import accumulate, kernel
+from ...compiler.reverse import adjoint
+from ...compiler.trace import traced
+
+READS = ("work.pose", "work.v", "assembly.frame_pose")
+WRITES = ("output.position", "output.rotation", "output.velocity")
+
+
+@traced
+def link_motion(pose, reference, frame, v):
+    """Position and rotation of a link's frame; velocity of its origin (linear, angular)."""
+    link = composed(pose, frame)
+    arm = sub(link[9:], reference[9:])
+    return link[9:], link[:9], (*add(v[3:], cross(v[:3], arm)), *v[:3])
+
+
+@kernel
+def outputs(tree, assembly, work, output):
+    for j in range(tree.n_links):
+        b = tree.link_body[j]
+        output.position[j], output.rotation[j], output.velocity[j] = link_motion(
+            work.pose[b], work.pose[tree.reference[b]], assembly.frame_pose[tree.link_frame[j]], work.v[b]
+        )
+
+
+@traced
+def moved_link_motion(pose, reference, frame, v, body_delta=(0.0,) * 6, frame_delta=(0.0,) * 6):
+    """A body moves about the reference point, which itself stays; a frame moves about its body's origin."""
+    arm = (*pose[:9], *sub(pose[9:], reference[9:]))
+    moved = moved_pose(arm, body_delta)
+    moved = (*moved[:9], *add(moved[9:], reference[9:]))
+    return link_motion.fn(moved, reference, moved_pose(frame, frame_delta), v)
+
+
+moved_link_motion_adjoint = adjoint(moved_link_motion, "body_delta frame_delta v", at_zero="body_delta frame_delta")
+
+
+@kernel
+def outputs_adjoint(tree, assembly, assembly_bar, work, work_bar, output_bar):
+    """Adds to all it touches."""
+    for j in range(tree.n_links):
+        b, i = tree.link_body[j], tree.link_frame[j]
+        pose_bar, frame_bar, v_bar = moved_link_motion_adjoint(
+            work.pose[b], work.pose[tree.reference[b]], assembly.frame_pose[i], work.v[b],
+            (output_bar.position[j], output_bar.rotation[j], output_bar.velocity[j]),
+        )  # fmt: skip
+        accumulate(work_bar.pose, b, pose_bar)
+        accumulate(work_bar.v, b, v_bar)
+        accumulate(assembly_bar.frame_pose, i, frame_bar)

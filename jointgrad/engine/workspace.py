@@ -1,0 +1,141 @@
+"""Everything one step reads and computes on the way, grouped under the stage that writes it.
+
+Widths are per row; rows are counted in `rows_of`. Spatial quantities are in world axes about the reference point of
+their tree, the present position of `tree.reference`. A table X_bar holds the cotangents of table X, field by field; the
+cotangent of a pose is the force that would do the work (6: torque, force), never nine entries of a rotation.
+The last row of `work.pose`, `work.v`, `work.a` is the world itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..compiler.field import INTEGERS, SCALAR, Schema
+from ..model.arrays import PARAMS as NAMED_PARAMS
+
+# integrators, in the order of INTEGRATORS
+SEMI_IMPLICIT, EXPLICIT, RK4, IMPLICIT_DAMPING = range(4)
+
+TREE = {
+    "n_frames": SCALAR, "n_links": SCALAR, "n_bodies": SCALAR, "n_dofs": SCALAR, "n_q": SCALAR, "n_actuators": SCALAR,
+    "integrator": SCALAR,
+    # frames: one per primitive joint, the fixed ones included; a frame moves with a body
+    "frame_parent": INTEGERS, "frame_kind": INTEGERS, "frame_body": INTEGERS,
+    # links: what carries mass
+    "link_frame": INTEGERS, "link_body": INTEGERS,
+    # bodies: what a moving joint carries. parent n_bodies is the world; reference is the body that marks the tree's
+    # reference point; dof and n_dof its velocities, q its first coordinate, frame its joint
+    "parent": INTEGERS, "kind": INTEGERS, "frame": INTEGERS, "q": INTEGERS, "dof": INTEGERS, "n_dof": INTEGERS,
+    "reference": INTEGERS,
+    "actuator_kind": INTEGERS, "actuator_dof": INTEGERS, "actuator_q": INTEGERS,
+}  # fmt: skip
+
+# every number a gradient may be asked for; joint.* rows are frames
+PARAMS = {name.replace(".", "_"): width for name, width in NAMED_PARAMS.items()}
+
+# choices of coordinates that no result depends on: a rotation that takes z to the joint axis, and that axis
+GAUGE = {"rotation": 9, "axis": 3}
+
+# assembly: what a rollout needs of the parameters, worked out once. frame_pose is of a frame in its body, placement of
+# a joint in its parent body (z along the axis), com of a link in its body
+ASSEMBLY = {"frame_pose": 12, "placement": 12, "inertia": 10, "com": 3}
+ASSEMBLY_BAR = {"frame_pose": 6, "placement": 6, "inertia": 10, "com": 3}
+
+STATE = {"q": 1, "qd": 1, "u": 1, "force": 1}
+
+WORK = {
+    # kinematics: pose in the world, arm from the reference point, axis S per dof, velocity, velocity-product acceleration
+    "pose": 12, "arm": 3, "S": 6, "v": 6, "c": 6,
+    # forces: per dof, inertia that the joint itself adds; per dof, joint force; per body, outside force
+    "armature": 1, "tau": 1, "f": 6,
+    # articulated: rigid and articulated inertias, bias forces, and what elimination leaves per dof; free bodies' factors;
+    # accelerations less gravity
+    "I": 10, "IA": 21, "pA": 6, "U": 6, "D_inv": 1, "u": 1, "factor": 21, "a": 6, "qdd": 1,
+    # integration
+    "q_next": 1, "qd_next": 1,
+}  # fmt: skip
+WORK_BAR = {
+    "pose": 6, "S": 6, "v": 6, "c": 6, "armature": 1, "tau": 1, "f": 6, "qdd": 1, "q_next": 1, "qd_next": 1,
+}  # fmt: skip
+# what the reverse of forward dynamics needs on its own: multipliers per dof and per body, forces and accelerations
+# gathered up the tree
+MULTIPLIER = {"mu": 1, "m": 6, "p": 6, "u": 1, "force": 6, "a_bar": 6}
+
+# named outputs of a rollout, per link
+OUTPUT = {"position": 3, "rotation": 9, "velocity": 6}
+
+# Runge-Kutta: the state at the start of the step, and state and acceleration of each of its four evaluations
+RUNGE = {"q": 1, "qd": 1, "qdd": 1, "rate": 1, "q0": 1, "qd0": 1}
+
+# what one call works on. Addresses of the caller's arrays are 0 where absent; X_dot is the tangent of X, X_bar its cotangent
+CALL = {
+    name: SCALAR
+    for name in (
+        # environments [first, last) of a batch, in chunks whose parameter cotangents are summed; steps of the motion
+        "first", "last", "batch", "steps", "chunk", "assemble", "wants_params", "wants_outputs",
+        # states are kept every `interval` steps; a program reverses one interval, another the last, shorter one
+        "interval", "program_length", "tail_length",
+        "q0", "qd0", "u", "force", "force_step", "q", "qd", "q_last", "qd_last", "status",
+        "q0_dot", "qd0_dot", "u_dot", "force_dot", "q_dot", "qd_dot", "q_last_dot", "qd_last_dot",
+        # cotangents of every state (each = 1) or of the last one alone; what the reverse returns
+        "q_bar", "qd_bar", "each", "u_bar", "force_bar", "q0_bar", "qd0_bar",
+        "n_fields", "n_params", "n_assembly", "params_sum", "gauge_rotation", "gauge_axis", "gauge_is_shared",
+    )
+}  # fmt: skip
+CALL |= {
+    "program": INTEGERS,
+    # per parameter field: how many numbers, where, how far to the next environment's (0: shared)
+    "param_size": INTEGERS, "param": INTEGERS, "param_dot": INTEGERS, "param_stride": INTEGERS, "param_bar": INTEGERS,
+    "output": INTEGERS, "output_dot": INTEGERS, "output_bar": INTEGERS,
+}  # fmt: skip
+
+SCHEMA = Schema(
+    "engine",
+    {
+        "tree": TREE, "params": PARAMS | {"all": 1}, "params_bar": PARAMS | {"all": 1}, "gauge": GAUGE,
+        "assembly": ASSEMBLY, "assembly_bar": ASSEMBLY_BAR | {"all": 1},
+        "state": STATE, "state_bar": STATE, "work": WORK, "work_bar": WORK_BAR, "multiplier": MULTIPLIER,
+        "output": OUTPUT, "output_bar": OUTPUT, "runge": RUNGE, "runge_bar": {"q": 1, "qd": 1, "qdd": 1, "rate": 1, "part": 1},
+        "slots": {"q": 1, "qd": 1}, "spare": {"params": 1, "assembly": 1, "q": 1, "qd": 1}, "call": CALL,
+    },
+    kernels=(
+        "assembly_stage", "assembly_stage_adjoint",
+        "kinematics", "kinematics_adjoint", "forces", "forces_adjoint", "articulated", "articulated_adjoint",
+        "integration", "integration_adjoint", "outputs", "outputs_adjoint",
+        "step", "step_adjoint", "rollout", "rollout_adjoint", "evaluation",
+    ),
+)  # fmt: skip
+
+
+def rows_of(tree: Mapping[str, Any], slots: int = 0) -> dict[str, int]:
+    """How many rows each field has for a robot whose counts are given; `slots` is room for states while reversing."""
+    frames, links, bodies = tree["n_frames"], tree["n_links"], tree["n_bodies"]
+    dofs, q, actuators = tree["n_dofs"], tree["n_q"], tree["n_actuators"]
+    params = {
+        name: {"link": links, "joint": frames, "actuator": actuators, "world": 1}[name.split("_")[0]] for name in PARAMS
+    } | {"joint_rest": q}
+    assembly = {"frame_pose": frames + 1, "placement": bodies, "inertia": bodies, "com": links}
+    per_dof = dict.fromkeys(("S", "armature", "tau", "U", "D_inv", "u", "qdd", "qd_next", "IA", "pA"), dofs)
+    work = dict.fromkeys(WORK, bodies + 1) | per_dof | {"q_next": q}
+    multiplier = dict.fromkeys(MULTIPLIER, bodies + 1) | {"mu": dofs, "u": dofs}
+    runge = {"q": 4 * q, "qd": 4 * dofs, "qdd": 4 * dofs, "rate": dofs, "q0": q, "qd0": dofs, "part": 1}
+    tables = {
+        "params": params, "gauge": dict.fromkeys(GAUGE, frames), "assembly": assembly,
+        "state": {"q": q, "qd": dofs, "u": actuators, "force": 6 * links}, "work": work, "multiplier": multiplier,
+        "output": dict.fromkeys(OUTPUT, links), "runge": runge,
+        "slots": {"q": slots * q, "qd": slots * dofs},
+    }  # fmt: skip
+    for name in ("params", "assembly", "state", "work", "output", "runge"):
+        tables[name + "_bar"] = tables[name]
+    tables["spare"] = {
+        "params": sum(params[f] * w for f, w in PARAMS.items()),
+        "assembly": sum(assembly[f] * w for f, w in ASSEMBLY_BAR.items()),
+        "q": q,
+        "qd": dofs,
+    }
+    return {f"{t}.{f}": tables[t][f] for t, fields in SCHEMA.tables.items() if t in tables for f in fields if f in tables[t]}
+
+
+# names for the place where a whole table begins
+ALIASES = {"params.all": "params.link_mass", "params_bar.all": "params_bar.link_mass", "assembly_bar.all": "assembly_bar.frame_pose"}

@@ -1,0 +1,223 @@
+"""The machine form of a world: Topology (integers), Params (every float a gradient may be asked for), State, Model."""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from .errors import InputError
+
+# joint kinds as the engine knows them; planar and universal joints are chains of these
+FIXED, REVOLUTE, PRISMATIC, SPHERICAL, FREE = range(5)
+# actuator kinds
+TORQUE, POSITION, VELOCITY = range(3)
+INTEGRATORS = {"semi_implicit": 0, "explicit": 1, "rk4": 2, "implicit_damping": 3}
+
+N_Q = {FIXED: 0, REVOLUTE: 1, PRISMATIC: 1, SPHERICAL: 4, FREE: 7}
+N_DOF = {FIXED: 0, REVOLUTE: 1, PRISMATIC: 1, SPHERICAL: 3, FREE: 6}
+
+# parameters by public name, with the numbers per row; joint.rest has a row per coordinate
+PARAMS = MappingProxyType({
+    "link.mass": 1, "link.com": 3, "link.inertia": 6,
+    "joint.placement": 7, "joint.axis": 3, "joint.damping": 1, "joint.stiffness": 1, "joint.armature": 1, "joint.rest": 1,
+    "actuator.gain": 1, "actuator.damping": 1, "actuator.bias": 3, "actuator.gear": 1,
+    "actuator.control_limit": 2, "actuator.force_limit": 2,
+    "world.gravity": 3, "world.dt": 1,
+})  # fmt: skip
+
+
+@dataclass(frozen=True)
+class State:
+    """Coordinates q (..., nq) and rates qd (..., nv). A free joint has position, quaternion w x y z; its rates are linear
+    in world axes, angular in body axes, as in MuJoCo."""
+
+    q: np.ndarray
+    qd: np.ndarray
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        return iter((self.q, self.qd))
+
+
+@dataclass(frozen=True, eq=False)
+class Topology:
+    """How a world hangs together: integers and names, nothing a gradient could be asked for."""
+
+    tree: Mapping[str, Any]
+    link_names: tuple[str, ...]
+    joint_names: tuple[str, ...]
+    actuator_names: tuple[str, ...]
+    dof_names: tuple[str, ...]
+    # room for what the engine allocates for this topology (frames), kept while the topology lives
+    pool: dict = field(default_factory=dict)
+    lock: Any = field(default_factory=threading.Lock)
+
+    def shape_of(self, name: str) -> tuple[int, ...]:
+        rows = {
+            "link": self.tree["n_links"], "joint": self.tree["n_frames"], "actuator": self.tree["n_actuators"],
+        }.get(name.split(".")[0])  # fmt: skip
+        if name == "joint.rest":
+            return (self.tree["n_q"],)
+        width = () if PARAMS[name] == 1 else (PARAMS[name],)
+        return width if rows is None else (rows, *width)
+
+    @property
+    def quaternions(self) -> list[int]:
+        """Where quaternions begin in q."""
+        kinds, starts = self.tree["kind"], self.tree["q"]
+        return [q + 3 * (k == FREE) for k, q in zip(kinds, starts, strict=True) if k in (SPHERICAL, FREE)]
+
+
+class Model:
+    """A compiled world: what it is made of never changes; `replace` gives a model with other numbers."""
+
+    def __init__(self, topology: Topology, params: Mapping[str, np.ndarray], initial: np.ndarray, batch: int | None = None):
+        self.topology, self._initial, self.batch = topology, initial, batch
+        self.params: Mapping[str, np.ndarray] = MappingProxyType({k: _frozen(v) for k, v in params.items()})
+
+    nq = property(lambda self: self.topology.tree["n_q"])
+    nv = property(lambda self: self.topology.tree["n_dofs"])
+    nu = property(lambda self: self.topology.tree["n_actuators"])
+    n_links = property(lambda self: self.topology.tree["n_links"])
+    link_names = property(lambda self: self.topology.link_names)
+    joint_names = property(lambda self: self.topology.joint_names)
+    actuator_names = property(lambda self: self.topology.actuator_names)
+
+    def __repr__(self) -> str:
+        t = self.topology.tree
+        return f"Model({t['n_links']} links, nq={self.nq}, nv={self.nv}, nu={self.nu}, dt={self.params['world.dt']})"
+
+    def link(self, name: str) -> int:
+        """Row of a link in link.* parameters, outputs and outside forces."""
+        return _index("link", name, self.link_names)
+
+    def joint(self, name: str) -> int:
+        return _index("joint", name, self.joint_names)
+
+    def initial_state(self, batch: int | None = None) -> State:
+        """The state in which the world was described, at rest."""
+        shape = () if batch is None else (batch,)
+        q = np.broadcast_to(self._initial, (*shape, self.nq)).copy()
+        return State(q, np.zeros((*shape, self.nv)))
+
+    def replace(self, values: Mapping[str, Any]) -> Model:
+        """The same world with other parameters; a leading axis gives one value per environment."""
+        params, batch = dict(self.params), self.batch
+        for name, value in values.items():
+            array, leading = self._checked(name, value)
+            if leading is not None:
+                if batch not in (None, leading):
+                    raise InputError(f'"{name}" has {leading} environments, but other parameters have {batch}')
+                batch = leading
+            params[name] = array
+        return Model(self.topology, params, self._initial, batch)
+
+    def is_shared(self, name: str) -> bool:
+        """Whether all environments have the same value."""
+        return self.params[name].shape == self.topology.shape_of(name)
+
+    def _checked(self, name: str, value: Any) -> tuple[np.ndarray, int | None]:
+        if name not in PARAMS:
+            raise InputError(f'there is no parameter "{name}"; the names are {", ".join(PARAMS)}')
+        shape = self.topology.shape_of(name)
+        array = np.asarray(value)
+        if not np.issubdtype(array.dtype, np.number) or np.issubdtype(array.dtype, np.complexfloating):
+            raise InputError(f'"{name}" must hold real numbers, but has dtype {array.dtype}')
+        array = np.array(array, dtype=np.float64)
+        if array.shape != shape and array.shape[1:] != shape:
+            raise InputError(f'"{name}" must have shape {shape}, or {("batch", *shape)} per environment, but has {array.shape}')
+        if np.isnan(array).any() or (np.isinf(array).any() and "limit" not in name):
+            raise InputError(f'"{name}" contains a value that is not finite, first at {tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])}')
+        check_physical(name, array, self.topology)
+        return array, None if array.shape == shape else array.shape[0]
+
+
+def check_physical(name: str, array: np.ndarray, topology: Topology) -> None:
+    """Values that no body or joint can have."""
+    flat = array.reshape(-1, *topology.shape_of(name))
+
+    def row_name(row: int, names: tuple[str, ...]) -> str:
+        return f'"{names[row]}"'
+
+    if name in ("link.mass", "joint.armature", "joint.damping") and (flat < 0).any():
+        row = int(np.argwhere(flat < 0)[0][1])
+        names = topology.link_names if name == "link.mass" else topology.joint_names
+        raise InputError(f"{name} of {row_name(row, names)} is negative ({flat[flat < 0][0]:g}); it must be zero or more")
+    if name == "link.inertia":
+        bad = np.argwhere(triangle_violation(flat) > 0)
+        if len(bad):
+            raise InputError(inertia_message(topology.link_names[bad[0][1]], flat[tuple(bad[0])]))
+    if name == "joint.placement" and (np.sum(flat[..., 3:] ** 2, -1) == 0).any():
+        row = int(np.argwhere(np.sum(flat[..., 3:] ** 2, -1) == 0)[0][1])
+        raise InputError(f"the orientation of joint {row_name(row, topology.joint_names)} is a quaternion of zero length; (1, 0, 0, 0) is no turn")
+    if name == "joint.axis":
+        bad = np.argwhere(np.sum(flat**2, -1) == 0)
+        if len(bad):
+            raise InputError(f"the axis of joint {row_name(int(bad[0][1]), topology.joint_names)} has zero length")
+    if name == "world.dt" and (flat <= 0).any():
+        raise InputError(f"world.dt must be more than zero, but is {flat.min():g}")
+
+
+def triangle_violation(inertia: np.ndarray) -> np.ndarray:
+    """By how much the largest principal moment exceeds the sum of the others (or a moment is negative), beyond rounding."""
+    xx, xy, xz, yy, yz, zz = np.moveaxis(np.asarray(inertia, dtype=np.float64), -1, 0)
+    moments = np.linalg.eigvalsh(np.stack([xx, xy, xz, xy, yy, yz, xz, yz, zz], -1).reshape(*xx.shape, 3, 3))
+    scale = np.abs(moments).max(-1)
+    excess = np.maximum(moments[..., 2] - moments[..., 0] - moments[..., 1], -moments[..., 0])
+    return np.where(excess > 1e-6 * scale + 1e-300, excess, 0.0)
+
+
+def inertia_message(link: str, inertia: Any) -> str:
+    xx, xy, xz, yy, yz, zz = inertia
+    moments = np.linalg.eigvalsh([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+    listed = ", ".join(f"{m:.4g}" for m in moments)
+    return (
+        f'the inertia of link "{link}" is not that of any body: its principal moments {listed} must be '
+        "positive and none larger than the sum of the other two; check order (xx xy xz yy yz zz) and units"
+    )
+
+
+def _index(kind: str, name: str, names: tuple[str, ...]) -> int:
+    if name not in names:
+        raise InputError(unknown(kind, name, names))
+    return names.index(name)
+
+
+def unknown(kind: str, name: str, names: Any) -> str:
+    """What to say of a name that does not exist."""
+    import difflib
+
+    close = difflib.get_close_matches(str(name), list(names), n=1)
+    hint = f'did you mean "{close[0]}"?' if close else f"the {kind}s are {', '.join(list(names)[:8])}" + (" ..." if len(list(names)) > 8 else "")
+    return f'there is no {kind} "{name}"; {hint}'
+
+
+def _frozen(array: np.ndarray) -> np.ndarray:
+    array = np.array(array, dtype=np.float64, order="C")
+    array.setflags(write=False)
+    return array
+
+
+def default_threads() -> int:
+    return int(os.environ.get("JOINTGRAD_THREADS", "0")) or os.cpu_count() or 1
+
+
+def byte_count(memory: int | str | None) -> float:
+    """A memory budget in bytes from a number or a text such as "64 MB"; no budget is infinite."""
+    if memory is None:
+        return math.inf
+    if isinstance(memory, str):
+        units = {"b": 1, "kb": 1e3, "mb": 1e6, "gb": 1e9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
+        number = memory.strip().rstrip("BbiKkMmGg ").strip()
+        unit = memory.strip()[len(number) :].strip().lower()
+        try:
+            return float(number) * units[unit]
+        except (KeyError, ValueError):
+            raise InputError(f'memory="{memory}" is not understood; write for example "64 MB"') from None
+    return float(memory)

@@ -1,0 +1,135 @@
+"""A robot in human form: links, joints, actuators, by name, in SI units, editable until it is compiled."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from .arrays import unknown
+from .errors import ModelError
+
+KINDS = ("fixed", "revolute", "continuous", "prismatic", "spherical", "planar", "universal", "free")
+ACTUATORS = ("torque", "position", "velocity")
+INFINITE = (-float("inf"), float("inf"))
+
+
+@dataclass
+class Link:
+    """A rigid piece: mass (kg), centre of mass (m) and inertia about it (kg m^2, xx xy xz yy yz zz), in the link's frame."""
+
+    name: str
+    mass: float = 0.0
+    com: Sequence[float] = (0.0, 0.0, 0.0)
+    inertia: Sequence[float] = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+
+
+@dataclass
+class Joint:
+    """How a link moves against its parent (None: the world).
+
+    `position` and `orientation` (quaternion w x y z) place the joint in the parent's frame; where a link has several
+    joints, each further one is placed in the frame the one before it leaves. `axis` is in the joint's own frame: the axis of a
+    revolute, prismatic or the first axis of a universal joint, the normal of a planar one. damping (N m s), stiffness (N m),
+    armature (kg m^2) act on every degree of freedom; `rest` is where the spring is at rest, `initial` where the joint starts:
+    a number, a tuple for a planar (x, y, turn) or universal joint, a quaternion for a spherical one.
+    """
+
+    name: str
+    kind: str
+    parent: str | None
+    child: str
+    position: Sequence[float] = (0.0, 0.0, 0.0)
+    orientation: Sequence[float] = (1.0, 0.0, 0.0, 0.0)
+    axis: Sequence[float] = (0.0, 0.0, 1.0)
+    second_axis: Sequence[float] = (0.0, 1.0, 0.0)
+    damping: float = 0.0
+    stiffness: float = 0.0
+    armature: float = 0.0
+    rest: float | Sequence[float] | None = None
+    initial: float | Sequence[float] | None = None
+    friction: float = 0.0
+    limit: Sequence[float] = INFINITE
+
+
+@dataclass
+class Actuator:
+    """What a control moves: "torque" pushes with gain*u, "position" and "velocity" serve u with gain (and damping).
+
+    Force and position are seen through the gear. `component` picks one degree of freedom of a joint with several.
+    """
+
+    name: str
+    joint: str
+    kind: str = "torque"
+    gain: float = 1.0
+    damping: float = 0.0
+    bias: Sequence[float] = (0.0, 0.0, 0.0)
+    gear: float = 1.0
+    control_limit: Sequence[float] = INFINITE
+    force_limit: Sequence[float] = INFINITE
+    component: int = 0
+
+
+class Description:
+    """A robot: any number of links held together by joints. `base` says how a link without a joint meets the world."""
+
+    def __init__(self, name: str = "robot", base: str = "fixed") -> None:
+        self.name, self.base = name, base
+        self.links: dict[str, Link] = {}
+        self.joints: dict[str, Joint] = {}
+        self.actuators: dict[str, Actuator] = {}
+
+    def __repr__(self) -> str:
+        return f'Description("{self.name}": {len(self.links)} links, {len(self.joints)} joints, {len(self.actuators)} actuators)'
+
+    def add_link(self, name: str, mass: float = 0.0, com=(0.0, 0.0, 0.0), inertia=(0.0,) * 6) -> Link:
+        """Inertia is given about the centre of mass: six numbers xx xy xz yy yz zz, or three for a diagonal one."""
+        if len(inertia) == 3:
+            inertia = (inertia[0], 0.0, 0.0, inertia[1], 0.0, inertia[2])
+        return self._add(self.links, "link", Link(name, mass, com, inertia))
+
+    def add_joint(self, name: str, kind: str, parent: str | None, child: str, **options) -> Joint:
+        if kind not in KINDS:
+            raise ModelError(f'joint "{name}" has kind "{kind}"; the kinds are {", ".join(KINDS)}')
+        return self._add(self.joints, "joint", Joint(name, kind, parent, child, **options))
+
+    def add_actuator(self, name: str, joint: str, kind: str = "torque", **options) -> Actuator:
+        if kind not in ACTUATORS:
+            raise ModelError(f'actuator "{name}" has kind "{kind}"; the kinds are {", ".join(ACTUATORS)}')
+        return self._add(self.actuators, "actuator", Actuator(name, joint, kind, **options))
+
+    def link(self, name: str) -> Link:
+        return self._find(self.links, "link", name)
+
+    def joint(self, name: str) -> Joint:
+        return self._find(self.joints, "joint", name)
+
+    def actuator(self, name: str) -> Actuator:
+        return self._find(self.actuators, "actuator", name)
+
+    def copy(self) -> Description:
+        return copy.deepcopy(self)
+
+    def compile(self, dt: float = 1e-3, gravity=(0.0, 0.0, -9.81), **options):
+        """This robot alone in a world, ready to run."""
+        from .world import World
+
+        world = World(gravity=gravity)
+        world.add(self)
+        return world.compile(dt=dt, **options)
+
+    @staticmethod
+    def _add(table, kind, item):
+        if not isinstance(item.name, str) or not item.name:
+            raise ModelError(f"a {kind} needs a name, but got {item.name!r}")
+        if item.name in table:
+            raise ModelError(f'there are two {kind}s called "{item.name}"; give one another name')
+        table[item.name] = item
+        return item
+
+    @staticmethod
+    def _find(table, kind, name):
+        if name not in table:
+            raise ModelError(unknown(kind, name, table))
+        return table[name]

@@ -1,0 +1,13 @@
+"""One clear sentence for everything that can be wrong with what came in."""
+
+
+class ModelError(ValueError):
+    """A robot or world that cannot be simulated as described."""
+
+
+class InputError(ValueError):
+    """An argument of the wrong shape, type or value."""
+
+
+class SimulationError(ArithmeticError):
+    """A motion that left the finite numbers."""

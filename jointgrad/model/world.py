@@ -1,0 +1,404 @@
+"""Several robots in one world; `compile` turns them into a Model."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from .arrays import (
+    FIXED,
+    FREE,
+    INTEGRATORS,
+    N_DOF,
+    N_Q,
+    PARAMS,
+    POSITION,
+    PRISMATIC,
+    REVOLUTE,
+    SPHERICAL,
+    TORQUE,
+    VELOCITY,
+    Model,
+    Topology,
+    inertia_message,
+    triangle_violation,
+)
+from .description import INFINITE, Actuator, Description, Joint, Link
+from .errors import ModelError
+
+
+@dataclass
+class Frame:
+    """One primitive joint and the frame it carries."""
+
+    name: str
+    kind: int
+    parent: int | None
+    joint: Joint | None = None
+    position: Any = (0.0, 0.0, 0.0)
+    orientation: Any = (1.0, 0.0, 0.0, 0.0)
+    axis: Any = (0.0, 0.0, 1.0)
+    initial: Any = 0.0
+    rest: Any = 0.0
+
+
+@dataclass
+class _Placed:
+    robot: Description
+    prefix: str
+    position: Sequence[float]
+    orientation: Sequence[float]
+    base: str
+
+
+@dataclass
+class _Listing:
+    """The world as flat lists, in the order in which the engine will know them."""
+
+    frames: list[Frame] = field(default_factory=list)
+    links: list[tuple[str, Link, int]] = field(default_factory=list)
+    frame_of_joint: dict[str, list[int]] = field(default_factory=dict)
+    actuators: list[tuple[str, str, Actuator]] = field(default_factory=list)
+
+
+class World:
+    def __init__(self, gravity: Sequence[float] = (0.0, 0.0, -9.81)) -> None:
+        self.gravity = gravity
+        self._placed: list[_Placed] = []
+
+    def add(
+        self,
+        robot: Description,
+        name: str | None = None,
+        position: Sequence[float] = (0.0, 0.0, 0.0),
+        orientation: Sequence[float] = (1.0, 0.0, 0.0, 0.0),
+        base: str | None = None,
+    ) -> World:
+        """Put a robot into the world. With a name, its parts are called "name/part". base is "free" or "fixed"."""
+        base = base or robot.base
+        if base not in ("free", "fixed"):
+            raise ModelError(f'base must be "free" or "fixed", but is "{base}"')
+        self._placed.append(_Placed(robot.copy(), f"{name}/" if name else "", position, orientation, base))
+        return self
+
+    def compile(self, dt: float = 1e-3, integrator: str = "semi_implicit") -> Model:
+        """A model with time step dt (s). Integrators: semi_implicit, explicit, rk4, implicit_damping."""
+        if integrator not in INTEGRATORS:
+            raise ModelError(f'there is no integrator "{integrator}"; the names are {", ".join(INTEGRATORS)}')
+        if not dt > 0:
+            raise ModelError(f"dt must be more than zero, but is {dt}")
+        listing = _Listing()
+        for placed in self._placed:
+            _list_robot(placed, listing)
+        if not listing.links:
+            raise ModelError("the world is empty: add a robot with at least one link before compiling")
+        _check_names(listing)
+        bodies = _bodies(listing)
+        topology = _topology(listing, bodies, INTEGRATORS[integrator])
+        params = _params(listing, topology, self.gravity, dt)
+        _check_moving_mass(listing, topology, params)
+        return Model(topology, params, _initial(listing))
+
+
+# from robots to lists ---------------------------------------------------------------------------------------------------
+
+
+def _list_robot(placed: _Placed, listing: _Listing) -> None:
+    robot, prefix = placed.robot, placed.prefix
+    for joint in robot.joints.values():
+        _check_joint(joint, robot)
+    joints_of: dict[str, list[Joint]] = {name: [] for name in robot.links}
+    for joint in robot.joints.values():
+        joints_of[joint.child].append(joint)
+    children: dict[str | None, list[str]] = {name: [] for name in (*robot.links, None)}
+    for child, joints in joints_of.items():
+        parents = {j.parent for j in joints}
+        if len(parents) > 1:
+            named = ", ".join(f'"{p}"' for p in sorted(map(str, parents)))
+            raise ModelError(f'link "{child}" has joints to several parents ({named}); a tree has one parent per link')
+        children[parents.pop() if parents else None].append(child)
+    seen: dict[str, int] = {}
+    stack = list(reversed(children[None]))
+    while stack:
+        name = stack.pop()
+        seen[name] = _list_link(placed, robot.links[name], joints_of[name], seen, listing)
+        stack += reversed(children[name])
+    lost = [name for name in robot.links if name not in seen]
+    if lost:
+        raise ModelError(f'robot "{robot.name}" has a cycle: link "{lost[0]}" is reached from no root; remove one joint of the loop')
+    for actuator in robot.actuators.values():
+        if actuator.joint not in robot.joints:
+            raise ModelError(f'actuator "{actuator.name}" drives joint "{actuator.joint}", which does not exist')
+        listing.actuators.append((prefix + actuator.name, prefix + actuator.joint, actuator))
+
+
+def _check_joint(joint: Joint, robot: Description) -> None:
+    for end, link in (("parent", joint.parent), ("child", joint.child)):
+        if link is not None and link not in robot.links:
+            raise ModelError(f'joint "{joint.name}" has {end} "{link}", but there is no such link')
+    for what in ("position", "orientation", "axis", "second_axis", "damping", "stiffness", "armature"):
+        value = np.asarray(getattr(joint, what), dtype=np.float64)
+        if not np.isfinite(value).all():
+            raise ModelError(f'{what} of joint "{joint.name}" is {getattr(joint, what)}; it must be finite')
+    if not np.any(np.asarray(joint.orientation, dtype=np.float64)):
+        raise ModelError(f'the orientation of joint "{joint.name}" is a quaternion of zero length; (1, 0, 0, 0) is no turn')
+    if joint.kind not in ("fixed", "spherical", "free") and not np.any(np.asarray(joint.axis, dtype=np.float64)):
+        raise ModelError(f'the axis of joint "{joint.name}" has zero length')
+    for what in ("damping", "armature"):
+        if getattr(joint, what) < 0:
+            raise ModelError(f'{what} of joint "{joint.name}" is negative ({getattr(joint, what)}); it must be zero or more')
+    if joint.kind == "free" and joint.parent is not None:
+        raise ModelError(f'free joint "{joint.name}" hangs on link "{joint.parent}"; only the world can be the parent of a free joint')
+
+
+def _check_link(link: Link) -> None:
+    for what in ("mass", "com", "inertia"):
+        if not np.isfinite(np.asarray(getattr(link, what), dtype=np.float64)).all():
+            raise ModelError(f'{what} of link "{link.name}" is {getattr(link, what)}; it must be finite')
+    if link.mass < 0:
+        raise ModelError(f'the mass of link "{link.name}" is negative ({link.mass}); it must be zero or more')
+    if triangle_violation(np.asarray(link.inertia, dtype=np.float64)) > 0:
+        raise ModelError(inertia_message(link.name, link.inertia))
+
+
+def _list_link(placed: _Placed, link: Link, joints: list[Joint], seen: dict[str, int], listing: _Listing) -> int:
+    """Frames of a link's joints, then the link; returns the frame that carries it."""
+    _check_link(link)
+    prefix = placed.prefix
+    if not joints:
+        kind = FREE if placed.base == "free" else FIXED
+        base = Frame(f"{prefix}{link.name}.base", kind, None, None, placed.position, placed.orientation)
+        if kind == FREE:
+            base.initial = base.rest = (*placed.position, *_unit(placed.orientation))
+        listing.frames.append(base)
+    for number, joint in enumerate(joints):
+        parent = seen[joint.parent] if joint.parent is not None else None
+        if number:
+            parent = len(listing.frames) - 1
+        elif joint.parent is None and joint.kind != "free":
+            listing.frames.append(Frame(f"{prefix}{joint.name}.base", FIXED, None, None, placed.position, placed.orientation))
+            parent = len(listing.frames) - 1
+        first = len(listing.frames)
+        listing.frames += _primitives(joint, prefix, parent, first, placed)
+        listing.frame_of_joint[prefix + joint.name] = list(range(first, len(listing.frames)))
+    listing.links.append((prefix + link.name, link, len(listing.frames) - 1))
+    return len(listing.frames) - 1
+
+
+def _primitives(joint: Joint, prefix: str, parent: int | None, first: int, placed: _Placed) -> list[Frame]:
+    """The chain of primitive joints that a joint stands for."""
+    name = prefix + joint.name
+    at = dict(joint=joint, position=joint.position, orientation=joint.orientation)
+    if joint.limit[0] > -np.inf or joint.limit[1] < np.inf or joint.friction:
+        warnings.warn(f'limit and dry friction of joint "{name}" are not simulated yet', stacklevel=5)
+    simple = {"fixed": FIXED, "revolute": REVOLUTE, "continuous": REVOLUTE, "prismatic": PRISMATIC}
+    if joint.kind in simple:
+        start, rest = _numbers(joint, 1)
+        return [Frame(name, simple[joint.kind], parent, axis=joint.axis, initial=start[0], rest=rest[0], **at)]
+    if joint.kind in ("spherical", "free"):
+        unit = (1.0, 0.0, 0.0, 0.0)
+        if joint.kind == "spherical":
+            initial = _unit(unit if joint.initial is None else joint.initial)
+            rest = _unit(unit if joint.rest is None else joint.rest)
+            return [Frame(name, SPHERICAL, parent, initial=initial, rest=rest, **at)]
+        pose = _pose_in_world(placed, joint)
+        initial = pose if joint.initial is None else tuple(joint.initial)
+        rest = initial if joint.rest is None else tuple(joint.rest)
+        return [Frame(name, FREE, None, initial=initial, rest=rest, **at)]
+    if joint.kind == "planar":
+        start, rest = _numbers(joint, 3)
+        x, y, normal = _plane_axes(joint.axis)
+        parts = (("x", PRISMATIC, x), ("y", PRISMATIC, y), ("turn", REVOLUTE, normal))
+    else:
+        start, rest = _numbers(joint, 2)
+        parts = (("first", REVOLUTE, joint.axis), ("second", REVOLUTE, joint.second_axis))
+    chain = []
+    for k, (suffix, kind, axis) in enumerate(parts):
+        place = at if k == 0 else dict(joint=joint)
+        above = parent if k == 0 else first + k - 1
+        chain.append(Frame(f"{name}.{suffix}", kind, above, axis=axis, initial=start[k], rest=rest[k], **place))
+    return chain
+
+
+def _numbers(joint: Joint, count: int) -> tuple[list[float], list[float]]:
+    """Initial and rest values of a joint with `count` coordinates."""
+    out = []
+    for what in ("initial", "rest"):
+        value = getattr(joint, what)
+        values = [0.0] * count if value is None else list(np.atleast_1d(np.asarray(value, dtype=np.float64)))
+        if len(values) != count:
+            raise ModelError(f'{what} of joint "{joint.name}" has {len(values)} numbers, but a {joint.kind} joint has {count}')
+        out.append([float(v) for v in values])
+    return out[0], out[1]
+
+
+def _unit(quaternion: Any) -> tuple[float, ...]:
+    q = np.asarray(quaternion, dtype=np.float64)
+    length = np.linalg.norm(q)
+    if q.shape != (4,) or not length > 0:
+        raise ModelError(f"a quaternion needs four numbers of which not all are zero, but is {quaternion}")
+    return tuple(q / length)
+
+
+def _rotation(quaternion: Any) -> np.ndarray:
+    w, x, y, z = _unit(quaternion)
+    return np.array([
+        [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
+        [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
+        [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
+    ])  # fmt: skip
+
+
+def _pose_in_world(placed: _Placed, joint: Joint) -> tuple[float, ...]:
+    position = np.asarray(placed.position) + _rotation(placed.orientation) @ np.asarray(joint.position, dtype=np.float64)
+    a, b = np.array(_unit(placed.orientation)), np.array(_unit(joint.orientation))
+    w = a[0] * b[0] - a[1:] @ b[1:]
+    return (*position, *_unit((w, *(a[0] * b[1:] + b[0] * a[1:] + np.cross(a[1:], b[1:])))))
+
+
+def _plane_axes(normal: Sequence[float]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Two directions of a plane and its normal; x, y, z for the normal z."""
+    n = np.asarray(normal, dtype=np.float64) / np.linalg.norm(normal)
+    x = np.array([1.0, 0, 0]) if abs(n[0]) < 0.9 else np.array([0, 1.0, 0])
+    x = x - n * (n @ x)
+    x /= np.linalg.norm(x)
+    return x, np.cross(n, x), n
+
+
+def _check_names(listing: _Listing) -> None:
+    for kind, names in (
+        ("link", [name for name, _, _ in listing.links]),
+        ("joint", [f.name for f in listing.frames]),
+        ("actuator", [name for name, _, _ in listing.actuators]),
+    ):
+        twice = sorted({n for n in names if names.count(n) > 1}) if len(set(names)) < len(names) else []
+        if twice:
+            raise ModelError(f'two {kind}s of the world are called "{twice[0]}"; add robots with name=... to tell them apart')
+
+
+# from lists to arrays ---------------------------------------------------------------------------------------------------
+
+
+def _bodies(listing: _Listing) -> list[int]:
+    """The body that each frame moves with: its own if its joint moves, else its parent's; the world is len(bodies)."""
+    moving = [i for i, f in enumerate(listing.frames) if f.kind != FIXED]
+    own = {frame: body for body, frame in enumerate(moving)}
+    found: list[int] = []
+    for i, f in enumerate(listing.frames):
+        found.append(own[i] if i in own else (len(moving) if f.parent is None else found[f.parent]))
+    return found
+
+
+def _topology(listing: _Listing, frame_body: list[int], integrator: int) -> Topology:
+    frames, n_frames = listing.frames, len(listing.frames)
+    moving = [i for i, f in enumerate(frames) if f.kind != FIXED]
+    n = len(moving)
+    kind = [frames[i].kind for i in moving]
+    parent = [n if (p := frames[i].parent) is None else frame_body[p] for i in moving]
+    q = np.cumsum([0] + [N_Q[k] for k in kind])
+    dof = np.cumsum([0] + [N_DOF[k] for k in kind])
+    body_of_frame = dict(zip(moving, range(n), strict=True))
+    drives = [_drive(name, joint, a, listing, body_of_frame, kind, q, dof) for name, joint, a in listing.actuators]
+    tree = {
+        "n_frames": n_frames, "n_links": len(listing.links), "n_bodies": n, "n_dofs": int(dof[-1]), "n_q": int(q[-1]),
+        "n_actuators": len(drives), "integrator": integrator,
+        "frame_parent": [n_frames if f.parent is None else f.parent for f in frames],
+        "frame_kind": [f.kind for f in frames], "frame_body": frame_body,
+        "link_frame": [f for _, _, f in listing.links], "link_body": [frame_body[f] for _, _, f in listing.links],
+        "parent": parent, "kind": kind, "frame": moving, "q": q[:-1].tolist(), "dof": dof[:-1].tolist(),
+        "n_dof": [N_DOF[k] for k in kind], "reference": _references(parent, kind),
+        "actuator_kind": [d[0] for d in drives], "actuator_dof": [d[1] for d in drives], "actuator_q": [d[2] for d in drives],
+    }  # fmt: skip
+    dof_names = [
+        frames[i].name if N_DOF[k] == 1 else f"{frames[i].name}[{j}]" for i, k in zip(moving, kind, strict=True) for j in range(N_DOF[k])
+    ]
+    return Topology(
+        tree,
+        tuple(name for name, _, _ in listing.links),
+        tuple(f.name for f in frames),
+        tuple(name for name, _, _ in listing.actuators),
+        tuple(dof_names),
+    )
+
+
+def _drive(name, joint, actuator, listing, body_of_frame, kind, q, dof) -> tuple[int, int, int]:
+    """Kind, degree of freedom and coordinate of an actuator."""
+    bodies = [body_of_frame[f] for f in listing.frame_of_joint[joint] if f in body_of_frame]
+    dofs = [(b, k) for b in bodies for k in range(N_DOF[kind[b]])]
+    if not 0 <= actuator.component < len(dofs):
+        raise ModelError(f'actuator "{name}" drives component {actuator.component} of joint "{joint}", which has {len(dofs)} degrees of freedom')
+    body, k = dofs[actuator.component]
+    code = {"torque": TORQUE, "position": POSITION, "velocity": VELOCITY}[actuator.kind]
+    if kind[body] in (SPHERICAL, FREE) and (code == POSITION or actuator.bias[1]):
+        raise ModelError(f'actuator "{name}" serves a position of joint "{joint}", which has no single coordinate; use torque or velocity')
+    return code, int(dof[body]) + k, int(q[body]) + (0 if kind[body] in (SPHERICAL, FREE) else k)
+
+
+def _references(parent: list[int], kind: list[int]) -> list[int]:
+    """Per body, the body whose position is its tree's reference point: the first that is not just slid along."""
+    n = len(parent)
+    children: list[list[int]] = [[] for _ in range(n + 1)]
+    for b, p in enumerate(parent):
+        children[p].append(b)
+    reference = list(range(n + 1))
+    for b, p in enumerate(parent):
+        if p == n:
+            at = b
+            while kind[at] == PRISMATIC and len(children[at]) == 1:
+                at = children[at][0]
+            reference[b] = at
+        else:
+            reference[b] = reference[p]
+    return reference
+
+
+def _params(listing: _Listing, topology: Topology, gravity: Any, dt: float) -> dict[str, np.ndarray]:
+    links, frames, drives = [k for _, k, _ in listing.links], listing.frames, [a for _, _, a in listing.actuators]
+
+    def of_joint(what: str) -> list[float]:
+        return [0.0 if f.joint is None or f.kind == FIXED else getattr(f.joint, what) for f in frames]
+
+    rest = [np.atleast_1d(f.rest) for f in frames if f.kind != FIXED]
+    values = {
+        "link.mass": [k.mass for k in links], "link.com": [k.com for k in links], "link.inertia": [k.inertia for k in links],
+        "joint.placement": [(*f.position, *_unit(f.orientation)) for f in frames],
+        "joint.axis": [np.asarray(f.axis, dtype=np.float64) / np.linalg.norm(f.axis) if f.kind in (REVOLUTE, PRISMATIC) else (0, 0, 1) for f in frames],
+        "joint.damping": of_joint("damping"), "joint.stiffness": of_joint("stiffness"), "joint.armature": of_joint("armature"),
+        "joint.rest": np.concatenate(rest) if rest else [],
+        "actuator.gain": [a.gain for a in drives], "actuator.damping": [a.damping for a in drives],
+        "actuator.bias": [a.bias for a in drives], "actuator.gear": [a.gear for a in drives],
+        "actuator.control_limit": [a.control_limit or INFINITE for a in drives],
+        "actuator.force_limit": [a.force_limit or INFINITE for a in drives],
+        "world.gravity": gravity, "world.dt": dt,
+    }  # fmt: skip
+    assert values.keys() == PARAMS.keys()
+    return {name: np.array(v, dtype=np.float64).reshape(topology.shape_of(name)) for name, v in values.items()}
+
+
+def _initial(listing: _Listing) -> np.ndarray:
+    parts = [np.atleast_1d(np.asarray(f.initial, dtype=np.float64)) for f in listing.frames if f.kind != FIXED]
+    return np.concatenate(parts) if parts else np.zeros(0)
+
+
+def _check_moving_mass(listing: _Listing, topology: Topology, params: dict[str, np.ndarray]) -> None:
+    """Every moving joint must carry inertia, or its acceleration would be infinite."""
+    tree = topology.tree
+    n = tree["n_bodies"]
+    heavy = np.zeros(n + 1, dtype=bool)
+    for j, (_, link, _) in enumerate(listing.links):
+        heavy[tree["link_body"][j]] |= link.mass > 0 or (tree["kind"] + [0])[tree["link_body"][j]] == REVOLUTE and any(link.inertia)
+    for b in range(n - 1, -1, -1):
+        if heavy[b] or params["joint.armature"][tree["frame"][b]] > 0:
+            heavy[tree["parent"][b]] |= heavy[b]
+            continue
+        frame = tree["frame"][b]
+        carried = [name for (name, _, f) in listing.links if tree["frame_body"][f] == b]
+        what = f'link "{carried[0]}"' if carried else "what it carries"
+        raise ModelError(
+            f'joint "{topology.joint_names[frame]}" moves {what}, which has no mass and carries none: it would be '
+            "accelerated without limit; give the link a mass, make the joint fixed, or give it armature"
+        )
