@@ -22,8 +22,8 @@ _HOME = {
     "rollout": "engine.rollout",
     "Trajectory": "engine.rollout",
     "Gradient": "engine.rollout",
-    "linearize": "engine.jacobians",
-    "inspect": "engine.inspection",
+    "linearize": "engine.linearize",
+    "inspect": "engine.inspect",
     "plain": "engine.plain",
     "zoo": "model.zoo",
 }
@@ -31,8 +31,8 @@ __all__ = [*_HOME]
 
 if TYPE_CHECKING:
     from .engine import plain as plain
-    from .engine.inspection import inspect as inspect
-    from .engine.jacobians import linearize as linearize
+    from .engine.inspect import inspect as inspect
+    from .engine.linearize import linearize as linearize
     from .engine.rollout import Gradient as Gradient
     from .engine.rollout import Trajectory as Trajectory
     from .engine.rollout import rollout as rollout
@@ -51,7 +51,7 @@ def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'jointgrad' has no attribute {name!r}")
     home = importlib.import_module(f".{_HOME[name]}", __name__)
-    value = home if home.__name__.endswith(f".{name}") and not hasattr(home, name) else getattr(home, name)
+    value = home if name in ("plain", "zoo") else getattr(home, name)
     globals()[name] = value
     return value
 

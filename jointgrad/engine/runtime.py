@@ -100,6 +100,8 @@ class Worker:
             gauge_axis=address(self.gauge[1]),
             gauge_is_shared=int(model.is_shared("joint.axis")),
             assemble=1 if shared else 2,
+            # a spring of zero stiffness on a turning joint is dear and does nothing
+            has_springs=int(bool(model.params["joint.stiffness"].any() or "joint.stiffness" in (dots or {}))),
         )
         self.assembled_for = model.params if shared and dots is None else None
 

@@ -73,7 +73,7 @@ CALL = {
     name: SCALAR
     for name in (
         # environments [first, last) of a batch, in chunks whose parameter cotangents are summed; steps of the motion
-        "first", "last", "batch", "steps", "chunk", "assemble", "wants_params", "wants_outputs",
+        "first", "last", "batch", "steps", "chunk", "assemble", "has_springs", "wants_params", "wants_outputs",
         # states are kept every `interval` steps; a program reverses one interval, another the last, shorter one
         "interval", "program_length", "tail_length",
         "q0", "qd0", "u", "force", "force_step", "q", "qd", "q_last", "qd_last", "status",

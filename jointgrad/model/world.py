@@ -283,9 +283,18 @@ def _check_names(listing: _Listing) -> None:
 # from lists to arrays ---------------------------------------------------------------------------------------------------
 
 
+def _moving(frames: list[Frame]) -> list[int]:
+    """Frames whose joint moves, nearest to the root first: neighbours in this order seldom wait for each other, which
+    lets the processor overlap them. Coordinates keep the order of the description."""
+    depth: list[int] = []
+    for f in frames:
+        depth.append((0 if f.parent is None else depth[f.parent]) + (f.kind != FIXED))
+    return sorted((i for i, f in enumerate(frames) if f.kind != FIXED), key=lambda i: depth[i])
+
+
 def _bodies(listing: _Listing) -> list[int]:
     """The body that each frame moves with: its own if its joint moves, else its parent's; the world is len(bodies)."""
-    moving = [i for i, f in enumerate(listing.frames) if f.kind != FIXED]
+    moving = _moving(listing.frames)
     own = {frame: body for body, frame in enumerate(moving)}
     found: list[int] = []
     for i, f in enumerate(listing.frames):
@@ -295,26 +304,25 @@ def _bodies(listing: _Listing) -> list[int]:
 
 def _topology(listing: _Listing, frame_body: list[int], integrator: int) -> Topology:
     frames, n_frames = listing.frames, len(listing.frames)
-    moving = [i for i, f in enumerate(frames) if f.kind != FIXED]
+    moving = _moving(frames)
     n = len(moving)
     kind = [frames[i].kind for i in moving]
     parent = [n if (p := frames[i].parent) is None else frame_body[p] for i in moving]
-    q = np.cumsum([0] + [N_Q[k] for k in kind])
-    dof = np.cumsum([0] + [N_DOF[k] for k in kind])
-    body_of_frame = dict(zip(moving, range(n), strict=True))
-    drives = [_drive(name, joint, a, listing, body_of_frame, kind, q, dof) for name, joint, a in listing.actuators]
+    first_q = np.cumsum([0] + [N_Q[f.kind] for f in frames])
+    first_dof = np.cumsum([0] + [N_DOF[f.kind] for f in frames])
+    drives = [_drive(name, joint, a, listing, first_q, first_dof) for name, joint, a in listing.actuators]
     tree = {
-        "n_frames": n_frames, "n_links": len(listing.links), "n_bodies": n, "n_dofs": int(dof[-1]), "n_q": int(q[-1]),
+        "n_frames": n_frames, "n_links": len(listing.links), "n_bodies": n, "n_dofs": int(first_dof[-1]), "n_q": int(first_q[-1]),
         "n_actuators": len(drives), "integrator": integrator,
         "frame_parent": [n_frames if f.parent is None else f.parent for f in frames],
         "frame_kind": [f.kind for f in frames], "frame_body": frame_body,
         "link_frame": [f for _, _, f in listing.links], "link_body": [frame_body[f] for _, _, f in listing.links],
-        "parent": parent, "kind": kind, "frame": moving, "q": q[:-1].tolist(), "dof": dof[:-1].tolist(),
+        "parent": parent, "kind": kind, "frame": moving, "q": first_q[moving].tolist(), "dof": first_dof[moving].tolist(),
         "n_dof": [N_DOF[k] for k in kind], "reference": _references(parent, kind),
         "actuator_kind": [d[0] for d in drives], "actuator_dof": [d[1] for d in drives], "actuator_q": [d[2] for d in drives],
     }  # fmt: skip
     dof_names = [
-        frames[i].name if N_DOF[k] == 1 else f"{frames[i].name}[{j}]" for i, k in zip(moving, kind, strict=True) for j in range(N_DOF[k])
+        f.name if N_DOF[f.kind] == 1 else f"{f.name}[{j}]" for f in frames for j in range(N_DOF[f.kind])
     ]
     return Topology(
         tree,
@@ -325,17 +333,18 @@ def _topology(listing: _Listing, frame_body: list[int], integrator: int) -> Topo
     )
 
 
-def _drive(name, joint, actuator, listing, body_of_frame, kind, q, dof) -> tuple[int, int, int]:
+def _drive(name: str, joint: str, actuator: Actuator, listing: _Listing, first_q: Any, first_dof: Any) -> tuple[int, int, int]:
     """Kind, degree of freedom and coordinate of an actuator."""
-    bodies = [body_of_frame[f] for f in listing.frame_of_joint[joint] if f in body_of_frame]
-    dofs = [(b, k) for b in bodies for k in range(N_DOF[kind[b]])]
+    kinds = [f.kind for f in listing.frames]
+    dofs = [(i, k) for i in listing.frame_of_joint[joint] for k in range(N_DOF[kinds[i]])]
     if not 0 <= actuator.component < len(dofs):
         raise ModelError(f'actuator "{name}" drives component {actuator.component} of joint "{joint}", which has {len(dofs)} degrees of freedom')
-    body, k = dofs[actuator.component]
+    i, k = dofs[actuator.component]
     code = {"torque": TORQUE, "position": POSITION, "velocity": VELOCITY}[actuator.kind]
-    if kind[body] in (SPHERICAL, FREE) and (code == POSITION or actuator.bias[1]):
-        raise ModelError(f'actuator "{name}" serves a position of joint "{joint}", which has no single coordinate; use torque or velocity')
-    return code, int(dof[body]) + k, int(q[body]) + (0 if kind[body] in (SPHERICAL, FREE) else k)
+    is_turn = kinds[i] == SPHERICAL or (kinds[i] == FREE and k >= 3)
+    if is_turn and (code == POSITION or actuator.bias[1]):
+        raise ModelError(f'actuator "{name}" serves a position of joint "{joint}", which has no such coordinate; use torque or velocity')
+    return code, int(first_dof[i]) + k, int(first_q[i]) + (0 if is_turn else k)
 
 
 def _references(parent: list[int], kind: list[int]) -> list[int]:

@@ -100,13 +100,14 @@ def forces(tree, params, assembly, state, work, call):
                     work.tau[d + k] = sprung(
                         damping, state.qd[d + k], stiffness, state.q[q + k], params.joint_rest[q + k]
                     )
-            torque = sprung_turn(
-                stiffness, state.q[to], state.q[to + 1], state.q[to + 2], state.q[to + 3],
-                params.joint_rest[to], params.joint_rest[to + 1], params.joint_rest[to + 2], params.joint_rest[to + 3],
-            )  # fmt: skip
-            accumulate(work.tau, turn, torque[0])
-            accumulate(work.tau, turn + 1, torque[1])
-            accumulate(work.tau, turn + 2, torque[2])
+            if call.has_springs != 0:
+                torque = sprung_turn(
+                    stiffness, state.q[to], state.q[to + 1], state.q[to + 2], state.q[to + 3],
+                    params.joint_rest[to], params.joint_rest[to + 1], params.joint_rest[to + 2], params.joint_rest[to + 3],
+                )  # fmt: skip
+                accumulate(work.tau, turn, torque[0])
+                accumulate(work.tau, turn + 1, torque[1])
+                accumulate(work.tau, turn + 2, torque[2])
         else:
             work.tau[d] = sprung(damping, state.qd[d], stiffness, state.q[q], params.joint_rest[q])
     for a in range(tree.n_actuators):
@@ -174,7 +175,7 @@ def spring_adjoint(tree, params, params_bar, state, state_bar, work_bar, b):
 
 
 @sweep
-def turn_adjoint(tree, params, params_bar, state, state_bar, work_bar, b):
+def turn_adjoint(tree, params, params_bar, state, state_bar, work_bar, call, b):
     i, d, q = tree.frame[b], tree.dof[b], tree.q[b]
     if tree.kind[b] == FREE:
         d, q = d + 3, q + 3
@@ -182,20 +183,21 @@ def turn_adjoint(tree, params, params_bar, state, state_bar, work_bar, b):
         damping, rate = damped_adjoint(params.joint_damping[i], state.qd[d + k], work_bar.tau[d + k])
         accumulate(params_bar.joint_damping, i, damping)
         accumulate(state_bar.qd, d + k, rate)
-    stiffness, w, x, y, z, rw, rx, ry, rz = sprung_turn_adjoint(
-        params.joint_stiffness[i], state.q[q], state.q[q + 1], state.q[q + 2], state.q[q + 3],
-        params.joint_rest[q], params.joint_rest[q + 1], params.joint_rest[q + 2], params.joint_rest[q + 3],
-        (work_bar.tau[d], work_bar.tau[d + 1], work_bar.tau[d + 2]),
-    )  # fmt: skip
-    accumulate(params_bar.joint_stiffness, i, stiffness)
-    accumulate(state_bar.q, q, w)
-    accumulate(state_bar.q, q + 1, x)
-    accumulate(state_bar.q, q + 2, y)
-    accumulate(state_bar.q, q + 3, z)
-    accumulate(params_bar.joint_rest, q, rw)
-    accumulate(params_bar.joint_rest, q + 1, rx)
-    accumulate(params_bar.joint_rest, q + 2, ry)
-    accumulate(params_bar.joint_rest, q + 3, rz)
+    if call.has_springs != 0 or call.wants_params != 0:
+        stiffness, w, x, y, z, rw, rx, ry, rz = sprung_turn_adjoint(
+            params.joint_stiffness[i], state.q[q], state.q[q + 1], state.q[q + 2], state.q[q + 3],
+            params.joint_rest[q], params.joint_rest[q + 1], params.joint_rest[q + 2], params.joint_rest[q + 3],
+            (work_bar.tau[d], work_bar.tau[d + 1], work_bar.tau[d + 2]),
+        )  # fmt: skip
+        accumulate(params_bar.joint_stiffness, i, stiffness)
+        accumulate(state_bar.q, q, w)
+        accumulate(state_bar.q, q + 1, x)
+        accumulate(state_bar.q, q + 2, y)
+        accumulate(state_bar.q, q + 3, z)
+        accumulate(params_bar.joint_rest, q, rw)
+        accumulate(params_bar.joint_rest, q + 1, rx)
+        accumulate(params_bar.joint_rest, q + 2, ry)
+        accumulate(params_bar.joint_rest, q + 3, rz)
 
 
 @sweep
@@ -243,7 +245,7 @@ def forces_adjoint(tree, params, params_bar, assembly, assembly_bar, state, stat
         if kind != SPHERICAL:
             spring_adjoint(tree, params, params_bar, state, state_bar, work_bar, b)
         if kind == SPHERICAL or kind == FREE:
-            turn_adjoint(tree, params, params_bar, state, state_bar, work_bar, b)
+            turn_adjoint(tree, params, params_bar, state, state_bar, work_bar, call, b)
         for k in range(tree.n_dof[b]):
             bar = work_bar.armature[tree.dof[b] + k]
             if tree.integrator == IMPLICIT_DAMPING:

@@ -1,0 +1,64 @@
+"""Forward mode: the same kernels, compiled for numbers that carry their tangent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..model.arrays import PARAMS
+from ..model.errors import InputError
+from .runtime import address, checked, in_parallel, worker
+
+if TYPE_CHECKING:
+    from .rollout import Trajectory
+
+
+def tangents(trajectory: Trajectory, q: Any, qd: Any, u: Any, force: Any, params: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
+    """Tangents of all states, (T+1, batch, nq) and (T+1, batch, nv)."""
+    i, model = trajectory._inputs, trajectory.model
+    batch = (i.batch,) if i.is_batched else ()
+    dots = {
+        "q0_dot": _direction("q", q, (*batch, model.nq)),
+        "qd0_dot": _direction("qd", qd, (*batch, model.nv)),
+        "u_dot": _direction("u", u, (i.steps, *batch, model.nu)),
+        "force_dot": None if force is None else _direction("force", force, _force_shape(trajectory, batch)),
+    }
+    param_dots = {name: _param_direction(model, name, value) for name, value in params.items()}
+    shape = (i.steps + 1, i.batch)
+    values = np.empty((*shape, model.nq)), np.empty((*shape, model.nv))
+    found = np.empty((*shape, model.nq)), np.empty((*shape, model.nv))
+
+    def run(first: int, last: int) -> None:
+        with worker(model, parts=2) as one:
+            one.take_params(model, param_dots)
+            trajectory._describe(one, first, last)
+            one.set(
+                q=address(values[0]), qd=address(values[1]), q_dot=address(found[0]), qd_dot=address(found[1]),
+                q_last=address(values[0][-1]), qd_last=address(values[1][-1]),
+                q_last_dot=address(found[0][-1]), qd_last_dot=address(found[1][-1]),
+                interval=1, wants_outputs=0, status=0, **{name: address(dot) for name, dot in dots.items()},
+            )  # fmt: skip
+            one.run("rollout")
+
+    in_parallel(i.batch, i.steps, trajectory._threads, run)
+    return trajectory._public(found[0]), trajectory._public(found[1])
+
+
+def _direction(name: str, value: Any, shape: tuple[int, ...]) -> np.ndarray | None:
+    return None if value is None else checked(name, value, shape)
+
+
+def _force_shape(trajectory: Trajectory, batch: tuple[int, ...]) -> tuple[int, ...]:
+    i = trajectory._inputs
+    if i.force is None:
+        raise InputError("this motion had no outside force to vary: roll out with force=np.zeros(...)")
+    time = (i.steps,) if i.force_step else ()
+    return (*time, *batch, trajectory.model.n_links, 6)
+
+
+def _param_direction(model: Any, name: str, value: Any) -> np.ndarray:
+    if name not in PARAMS:
+        raise InputError(f'there is no parameter "{name}"; the names are {", ".join(PARAMS)}')
+    return checked(f'params["{name}"]', value, model.params[name].shape)
