@@ -23,6 +23,11 @@ def composed(outer_pose, inner):
     return (*product(R, inner[:9]), *add(p, times(R, inner[9:])))
 
 
+def work(m, f):
+    """Motion times force. Two sums of three, which may run side by side, rather than one of six."""
+    return dot(m[:3], f[:3]) + dot(m[3:], f[3:])
+
+
 def cross_motion(v, m):
     """v x m: how a motion m that moves with v changes."""
     return (*cross(v[:3], m[:3]), *add(cross(v[:3], m[3:]), cross(v[3:], m[:3])))
@@ -73,5 +78,5 @@ def moved_pose(pose, delta):
 __all__ = [
     "WORLD", "add", "axis_motion", "column", "composed", "cross_force", "cross_motion", "dot", "force_from_body",
     "force_in_body", "motion_in_body", "moved_pose", "neg", "outer", "position_of", "rotation_of", "scale",
-    "slide_motion", "sub",
+    "slide_motion", "sub", "work",
 ]  # fmt: skip

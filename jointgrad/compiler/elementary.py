@@ -83,6 +83,11 @@ detach.__doc__ = "The same value, without derivative: for a choice of reference 
 _sqrt = _unary("sqrt")
 
 
+def detached(values):
+    """A tuple without derivative."""
+    return tuple(detach(x) for x in values)
+
+
 def select(condition, a, b):
     """a where the condition holds, else b; only the chosen one receives a cotangent."""
     if isinstance(condition, Node):

@@ -233,61 +233,82 @@ def accumulate(typingctx, field, index, value):
 # between the user's arrays (one environment after the other) and packs -------------------------------------------------
 
 
-def _lane_addresses(builder, address, stride, count, lanes):
-    """Address of each lane's number; lanes past the last environment read the last one, and never write."""
+def _lane_pointers(builder, address, stride, count, lanes):
+    """Where each lane's numbers begin; lanes past the last environment read the last one."""
     last = builder.sub(count, ir.Constant(I64, 1))
     for lane in range(lanes):
         here = ir.Constant(I64, lane)
-        exists = builder.icmp_signed("<", here, count)
-        index = builder.select(exists, here, last)
-        yield lane, exists, builder.inttoptr(builder.add(address, builder.mul(index, stride)), F64.as_pointer())
+        index = builder.select(builder.icmp_signed("<", here, count), here, last)
+        yield builder.inttoptr(builder.add(address, builder.mul(index, stride)), F64.as_pointer())
 
 
-def _gathered(builder, address, stride, count, lanes):
-    value = ir.Constant(vector(lanes), ir.Undefined)
-    for lane, _, pointer in _lane_addresses(builder, address, stride, count, lanes):
-        value = builder.insert_element(value, builder.load(pointer), ir.Constant(ir.IntType(32), lane))
-    return value
+def _cell(builder, field, ty, index, part=0):
+    """Pointer to the vector of number `index` of a field, its rows laid end to end."""
+    at = builder.add(builder.mul(index, ir.Constant(I64, ty.pack.parts)), ir.Constant(I64, part))
+    return builder.gep(field, [at])
 
 
-def _cell(builder, field, ty, index):
-    """Pointers to the vectors of number `index` of a field, its rows laid end to end."""
-    base = builder.gep(field, [builder.mul(index, ir.Constant(I64, ty.pack.parts))])
-    return [builder.gep(base, [ir.Constant(I64, k)]) for k in range(ty.pack.parts)]
+def _gather_part(builder, field, ty, part, first, n, address, stride, count):
+    pointers = list(_lane_pointers(builder, address, stride, count, ty.pack.lanes))
+    with cgutils.for_range(builder, n, intp=I64) as loop:
+        value = ir.Constant(vector(ty.pack.lanes), ir.Undefined)
+        for lane, pointer in enumerate(pointers):
+            one = builder.load(builder.gep(pointer, [loop.index]))
+            value = builder.insert_element(value, one, ir.Constant(ir.IntType(32), lane))
+        builder.store(value, _cell(builder, field, ty, builder.add(first, loop.index), part), align=8)
+
+
+def _scatter_part(builder, field, ty, part, first, n, address, stride, count):
+    pointers = list(_lane_pointers(builder, address, stride, count, ty.pack.lanes))
+    with cgutils.for_range(builder, n, intp=I64) as loop:
+        value = builder.load(_cell(builder, field, ty, builder.add(first, loop.index), part), align=8)
+        # from the last lane to the first: a lane without an environment points at the last one, which writes after it
+        for lane in reversed(range(ty.pack.lanes)):
+            one = builder.extract_element(value, ir.Constant(ir.IntType(32), lane))
+            builder.store(one, builder.gep(pointers[lane], [loop.index]))
+
+
+def _zero_part(builder, field, ty, part, first, n):
+    with cgutils.for_range(builder, n, intp=I64) as loop:
+        zero = ir.Constant(vector(ty.pack.lanes), [0.0] * ty.pack.lanes)
+        builder.store(zero, _cell(builder, field, ty, builder.add(first, loop.index), part), align=8)
 
 
 @intrinsic
-def gather(typingctx, field, index, address, tangent_address, stride, count):
-    """Number `index` of a field from the user's array; a tangent address of 0 means a tangent of zero."""
+def gather(typingctx, field, first, n, address, tangent_address, stride, count):
+    """n numbers of a field, from number `first` on, out of the user's array: environments lie `stride` bytes apart.
+
+    A tangent address of 0 means tangents of zero.
+    """
 
     def codegen(context, builder, sig, args):
+        field, first, n, address, tangent_address, stride, count = args
         ty = sig.args[0]
-        cells = _cell(builder, args[0], ty, args[1])
-        builder.store(_gathered(builder, args[2], args[4], args[5], ty.pack.lanes), cells[0], align=8)
+        _gather_part(builder, field, ty, 0, first, n, address, stride, count)
         if ty.pack.parts == 2:
-            builder.store(ir.Constant(vector(ty.pack.lanes), [0.0] * ty.pack.lanes), cells[1], align=8)
-            with builder.if_then(builder.icmp_signed("!=", args[3], ir.Constant(I64, 0))):
-                builder.store(_gathered(builder, args[3], args[4], args[5], ty.pack.lanes), cells[1], align=8)
+            is_given = builder.icmp_signed("!=", tangent_address, ir.Constant(I64, 0))
+            with builder.if_else(is_given) as (given, absent):
+                with given:
+                    _gather_part(builder, field, ty, 1, first, n, tangent_address, stride, count)
+                with absent:
+                    _zero_part(builder, field, ty, 1, first, n)
         return context.get_dummy_value()
 
-    return types.void(field, *[types.int64] * 5), codegen
+    return types.void(field, *[types.int64] * 6), codegen
 
 
 @intrinsic
-def scatter(typingctx, field, index, address, tangent_address, stride, count):
-    """Number `index` of a field into the user's array."""
+def scatter(typingctx, field, first, n, address, tangent_address, stride, count):
+    """n numbers of a field, from number `first` on, into the user's array."""
 
     def codegen(context, builder, sig, args):
+        field, first, n, address, tangent_address, stride, count = args
         ty = sig.args[0]
-        targets = [args[2], args[3]][: ty.pack.parts]
-        for cell, address in zip(_cell(builder, args[0], ty, args[1]), targets, strict=True):
-            value = builder.load(cell, align=8)
-            for lane, exists, pointer in _lane_addresses(builder, address, args[4], args[5], ty.pack.lanes):
-                with builder.if_then(exists):
-                    builder.store(builder.extract_element(value, ir.Constant(ir.IntType(32), lane)), pointer)
+        for part, target in enumerate((address, tangent_address)[: ty.pack.parts]):
+            _scatter_part(builder, field, ty, part, first, n, target, stride, count)
         return context.get_dummy_value()
 
-    return types.void(field, *[types.int64] * 5), codegen
+    return types.void(field, *[types.int64] * 6), codegen
 
 
 @intrinsic
@@ -296,7 +317,7 @@ def add_lanes(typingctx, field, index, address, count):
 
     def codegen(context, builder, sig, args):
         ty = sig.args[0]
-        value = builder.load(_cell(builder, args[0], ty, args[1])[0], align=8)
+        value = builder.load(_cell(builder, args[0], ty, args[1]), align=8)
         pointer = builder.inttoptr(args[2], F64.as_pointer())
         for lane in range(ty.pack.lanes):
             with builder.if_then(builder.icmp_signed("<", ir.Constant(I64, lane), args[3])):

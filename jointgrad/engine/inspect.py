@@ -142,13 +142,11 @@ class Inspection:
         """Generalised forces that give accelerations qdd (batch, nv), by recursion (Featherstone 2008, sec. 5.3)."""
         n = self.model.topology.tree["n_bodies"]
         S, I, v, c = self._axes, self._inertia, self._t["v"][:, :n], self._t["c"][:, :n]
-        gravity = np.broadcast_to(self.model.params["world.gravity"], (S.shape[0], 3))
-        a = np.zeros((S.shape[0], n + 1, 6))
-        a[:, n, 3:] = -gravity
+        rise = np.zeros((S.shape[0], n + 1, 6))
         for b, parent, d in self._bodies():
-            a[:, b] = a[:, parent] + c[:, b] + np.einsum("bk,bks->bs", qdd[:, d], S[:, d])
+            rise[:, b] = rise[:, parent] + np.einsum("bk,bks->bs", qdd[:, d], S[:, d])
         h = np.einsum("bnij,bnj->bni", I, v)
-        f = np.einsum("bnij,bnj->bni", I, a[:, :n])
+        f = np.einsum("bnij,bnj->bni", I, c + rise[:, :n])
         f[..., :3] += _cross(v[..., :3], h[..., :3]) + _cross(v[..., 3:], h[..., 3:])
         f[..., 3:] += _cross(v[..., :3], h[..., 3:])
         tau = self._t["armature"][..., 0] * qdd

@@ -98,6 +98,6 @@ def acceleration(model: Model, q: Any, qd: Any, u: Any = None, force: Any = None
 def link_positions(model: Model, q: Any, qd: Any, params: Mapping[str, Any] | None = None) -> list:
     """World position of every link's frame, a list of triples."""
     z = _with_state(model, q, qd, None, None, params)
-    kinematics(z.tree, z.assembly, z.state, z.work)
+    kinematics(z.tree, z.params, z.assembly, z.state, z.work)
     outputs(z.tree, z.assembly, z.work, z.output)
     return list(z.output.position)

@@ -44,9 +44,9 @@ def step_adjoint(
 
 @sweep
 def dynamics(tree, params, assembly, state, work, call):
-    kinematics(tree, assembly, state, work)
+    kinematics(tree, params, assembly, state, work)
     forces(tree, params, assembly, state, work, call)
-    articulated(tree, params, assembly, work)
+    articulated(tree, assembly, work, call)
 
 
 @sweep
@@ -56,9 +56,9 @@ def dynamics_adjoint(
     clear(tree, work, work_bar)
     if with_outputs != 0:
         outputs_adjoint(tree, assembly, assembly_bar, work, work_bar, output_bar)
-    articulated_adjoint(tree, params, params_bar, assembly, assembly_bar, work, work_bar, multiplier, call)
+    articulated_adjoint(tree, assembly, assembly_bar, work, work_bar, multiplier, call)
     forces_adjoint(tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, call)
-    kinematics_adjoint(tree, assembly_bar, state, state_bar, work, work_bar, call)
+    kinematics_adjoint(tree, params_bar, assembly_bar, state, state_bar, work, work_bar, call)
 
 
 @traced
@@ -76,6 +76,7 @@ def clear(tree, work, work_bar):
     for b in range(tree.n_bodies + 1):
         work_bar.pose[b] = six_zeros(work.v[b][0])
         work_bar.v[b] = six_zeros(work.v[b][0])
+    work_bar.c[tree.n_bodies] = six_zeros(work.v[0][0])
 
 
 @sweep

@@ -20,25 +20,18 @@ NUMBER = 8  # bytes
 @sweep
 def fill(field, n, base, base_dot, env, count):
     """n numbers per environment, from one row of the user's array."""
-    stride = n * NUMBER
-    at = base + env * stride
-    at_dot = base_dot
+    offset = env * n * NUMBER
+    dot = base_dot
     if base_dot != 0:
-        at_dot = base_dot + env * stride
-    for i in range(n):
-        dot = at_dot
-        if at_dot != 0:
-            dot = at_dot + i * NUMBER
-        gather(field, i, at + i * NUMBER, dot, stride, count)
+        dot += offset
+    gather(field, 0, n, base + offset, dot, n * NUMBER, count)
 
 
 @sweep
 def empty(field, n, base, base_dot, env, count):
     """n numbers per environment, into one row of the user's array."""
-    stride = n * NUMBER
-    for i in range(n):
-        offset = env * stride + i * NUMBER
-        scatter(field, i, base + offset, base_dot + offset, stride, count)
+    offset = env * n * NUMBER
+    scatter(field, 0, n, base + offset, base_dot + offset, n * NUMBER, count)
 
 
 @sweep
@@ -54,20 +47,14 @@ def assemble(tree, params, gauge, assembly, call, env, count):
     """Parameters of these environments, and what the step needs of them."""
     cell = 0
     for f in range(call.n_fields):
-        stride = call.param_stride[f]
-        for k in range(call.param_size[f]):
-            dot = 0
-            if call.param_dot[f] != 0:
-                dot = call.param_dot[f] + env * stride + k * NUMBER
-            gather(params.all, cell, call.param[f] + env * stride + k * NUMBER, dot, stride, count)
-            cell += 1
-    first = 0 if call.gauge_is_shared != 0 else env
-    for k in range(9 * tree.n_frames):
-        stride = 0 if call.gauge_is_shared != 0 else 9 * tree.n_frames * NUMBER
-        gather(gauge.rotation, k, call.gauge_rotation + first * stride + k * NUMBER, 0, stride, count)
-    for k in range(3 * tree.n_frames):
-        stride = 0 if call.gauge_is_shared != 0 else 3 * tree.n_frames * NUMBER
-        gather(gauge.axis, k, call.gauge_axis + first * stride + k * NUMBER, 0, stride, count)
+        stride, dot = call.param_stride[f], call.param_dot[f]
+        if dot != 0:
+            dot += env * stride
+        gather(params.all, cell, call.param_size[f], call.param[f] + env * stride, dot, stride, count)
+        cell += call.param_size[f]
+    per_env = 0 if call.gauge_is_shared != 0 else tree.n_frames * NUMBER
+    gather(gauge.rotation, 0, 9 * tree.n_frames, call.gauge_rotation + 9 * env * per_env, 0, 9 * per_env, count)
+    gather(gauge.axis, 0, 3 * tree.n_frames, call.gauge_axis + 3 * env * per_env, 0, 3 * per_env, count)
     assembly_stage(tree, params, gauge, assembly)
 
 
@@ -97,12 +84,13 @@ def kept(acc, new, old):
 @sweep
 def finiteness(tree, params, work):
     """Zero in the lanes whose next state is finite, NaN in the others."""
-    acc = zero(params.world_dt[0])
+    of_q = zero(params.world_dt[0])
+    of_qd = of_q
     for i in range(tree.n_q):
-        acc = and_finite(acc, work.q_next[i])
+        of_q = and_finite(of_q, work.q_next[i])
     for d in range(tree.n_dofs):
-        acc = and_finite(acc, work.qd_next[d])
-    return acc
+        of_qd = and_finite(of_qd, work.qd_next[d])
+    return and_finite(of_q, of_qd)
 
 
 @sweep
@@ -170,11 +158,11 @@ def rollout(tree, params, gauge, assembly, state, work, runge, output, call):
             if call.q != 0 and k % call.interval == 0:
                 keep_state(tree, state, call, k, env, count)
             if call.wants_outputs != 0:
-                kinematics(tree, assembly, state, work)
+                kinematics(tree, params, assembly, state, work)
                 write_outputs(tree, assembly, work, output, call, k, env, count)
             advance(tree, params, assembly, state, work, runge, call, k, env, count)
         if call.wants_outputs != 0:
-            kinematics(tree, assembly, state, work)
+            kinematics(tree, params, assembly, state, work)
             write_outputs(tree, assembly, work, output, call, call.steps, env, count)
         empty(state.q, tree.n_q, call.q_last, call.q_last_dot, env, count)
         empty(state.qd, tree.n_dofs, call.qd_last, call.qd_last_dot, env, count)
@@ -218,11 +206,11 @@ def add_state_bars(tree, state_bar, work_bar, call, k, env, count):
 
 
 @sweep
-def reverse_last_outputs(tree, params, assembly, assembly_bar, state, state_bar, work, work_bar, output_bar, call, env, count):
+def reverse_last_outputs(tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, output_bar, call, env, count):
     """Outputs of the last state, which no step starts from."""
     fill(state.q, tree.n_q, call.q_last, 0, env, count)
     fill(state.qd, tree.n_dofs, call.qd_last, 0, env, count)
-    kinematics(tree, assembly, state, work)
+    kinematics(tree, params, assembly, state, work)
     clear(tree, work, work_bar)
     for b in range(tree.n_bodies):
         work_bar.c[b] = work_bar.v[b]
@@ -230,7 +218,7 @@ def reverse_last_outputs(tree, params, assembly, assembly_bar, state, state_bar,
         work_bar.S[d] = work_bar.v[0]
     read_output_bars(tree, output_bar, call, call.steps, env, count)
     outputs_adjoint(tree, assembly, assembly_bar, work, work_bar, output_bar)
-    kinematics_adjoint(tree, assembly_bar, state, state_bar, work, work_bar, call)
+    kinematics_adjoint(tree, params_bar, assembly_bar, state, state_bar, work, work_bar, call)
 
 
 @sweep
@@ -329,14 +317,14 @@ def hand_over_params(params_bar, call, env, count):
     """Shared parameters: the sum over the environments of a chunk, in their order. Others: to each its own."""
     cell = 0
     for f in range(call.n_fields):
-        stride = call.param_stride[f]
-        for k in range(call.param_size[f]):
-            if stride == 0:
-                row = call.params_sum + (env // call.chunk) * call.n_params * NUMBER
-                add_lanes(params_bar.all, cell, row + cell * NUMBER, count)
-            else:
-                scatter(params_bar.all, cell, call.param_bar[f] + env * stride + k * NUMBER, 0, stride, count)
-            cell += 1
+        stride, size = call.param_stride[f], call.param_size[f]
+        if stride == 0:
+            row = call.params_sum + (env // call.chunk) * call.n_params * NUMBER
+            for k in range(cell, cell + size):
+                add_lanes(params_bar.all, k, row + k * NUMBER, count)
+        else:
+            scatter(params_bar.all, cell, size, call.param_bar[f] + env * stride, 0, stride, count)
+        cell += size
 
 
 @kernel
@@ -358,7 +346,7 @@ def rollout_adjoint(
         clear_motion(tree, state_bar, params)
         if call.wants_outputs != 0:
             reverse_last_outputs(
-                tree, params, assembly, assembly_bar, state, state_bar, work, work_bar, output_bar, call, env, count
+                tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, output_bar, call, env, count
             )
         add_state_bars(tree, state_bar, work_bar, call, call.steps, env, count)
         n_intervals = (call.steps + call.interval - 1) // call.interval

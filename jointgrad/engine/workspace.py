@@ -3,7 +3,7 @@
 Widths are per row; rows are counted in `rows_of`. Spatial quantities are in world axes about the reference point of
 their tree, the present position of `tree.reference`. A table X_bar holds the cotangents of table X, field by field; the
 cotangent of a pose is the force that would do the work (6: torque, force), never nine entries of a rotation.
-The last row of `work.pose`, `work.v`, `work.a` is the world itself.
+The last row of fields that have one row per body is the world itself.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ TREE = {
     # links: what carries mass
     "link_frame": INTEGERS, "link_body": INTEGERS,
     # bodies: what a moving joint carries. parent n_bodies is the world; reference is the body that marks the tree's
-    # reference point; dof and n_dof its velocities, q its first coordinate, frame its joint
+    # reference point; is_last where a jointed body carries no other; dof and n_dof its velocities, q its first coordinate, frame its joint
     "parent": INTEGERS, "kind": INTEGERS, "frame": INTEGERS, "q": INTEGERS, "dof": INTEGERS, "n_dof": INTEGERS,
-    "reference": INTEGERS,
+    "reference": INTEGERS, "is_last": INTEGERS,
     "actuator_kind": INTEGERS, "actuator_dof": INTEGERS, "actuator_q": INTEGERS,
 }  # fmt: skip
 
@@ -45,13 +45,14 @@ ASSEMBLY_BAR = {"frame_pose": 6, "placement": 6, "inertia": 10, "com": 3}
 STATE = {"q": 1, "qd": 1, "u": 1, "force": 1}
 
 WORK = {
-    # kinematics: pose in the world, arm from the reference point, axis S per dof, velocity, velocity-product acceleration
+    # kinematics: pose in the world, arm from the reference point, axis S per dof, velocity, and the acceleration (less
+    # gravity) if no joint accelerated
     "pose": 12, "arm": 3, "S": 6, "v": 6, "c": 6,
     # forces: per dof, inertia that the joint itself adds; per dof, joint force; per body, outside force
     "armature": 1, "tau": 1, "f": 6,
-    # articulated: rigid and articulated inertias, bias forces, and what elimination leaves per dof; free bodies' factors;
-    # accelerations less gravity
-    "I": 10, "IA": 21, "pA": 6, "U": 6, "D_inv": 1, "u": 1, "factor": 21, "a": 6, "qdd": 1,
+    # articulated: rigid and articulated inertias, forces, and what elimination leaves per dof; free bodies' factors; what
+    # the joints add to c, and the sum of both
+    "I": 10, "IA": 21, "pA": 6, "U": 6, "D_inv": 1, "u": 1, "factor": 21, "rise": 6, "a": 6, "qdd": 1,
     # integration
     "q_next": 1, "qd_next": 1,
 }  # fmt: skip
@@ -116,7 +117,7 @@ def rows_of(tree: Mapping[str, Any], slots: int = 0) -> dict[str, int]:
         name: {"link": links, "joint": frames, "actuator": actuators, "world": 1}[name.split("_")[0]] for name in PARAMS
     } | {"joint_rest": q}
     assembly = {"frame_pose": frames + 1, "placement": bodies, "inertia": bodies, "com": links}
-    per_dof = dict.fromkeys(("S", "armature", "tau", "U", "D_inv", "u", "qdd", "qd_next", "IA", "pA"), dofs)
+    per_dof = dict.fromkeys(("S", "armature", "tau", "U", "D_inv", "u", "qdd", "qd_next"), dofs)
     work = dict.fromkeys(WORK, bodies + 1) | per_dof | {"q_next": q}
     multiplier = dict.fromkeys(MULTIPLIER, bodies + 1) | {"mu": dofs, "u": dofs}
     runge = {"q": 4 * q, "qd": 4 * dofs, "qdd": 4 * dofs, "rate": dofs, "q0": q, "qd0": dofs, "part": 1}

@@ -1,15 +1,16 @@
 """Joint and body forces -> joint accelerations, by the articulated-body algorithm (Featherstone 2008, ch. 7; Qiao 2021, sec. 4.1).
 
-All in world axes about one point per tree, so that inertias and forces pass from child to parent by addition. A joint
-with several degrees of freedom is eliminated one at a time; a free body is solved as a whole. Accelerations are less
-gravity: the world row of `a` falls upwards.
+All in world axes about one point per tree, so that inertias and forces pass from child to parent by addition. Forces
+start from those of inverse dynamics with still joints, so that elimination only finds what the joints add (`rise`). A
+joint with several degrees of freedom is eliminated one at a time; a free body is solved as a whole.
 
 The reverse does not retrace the recursion. With mu = -M^-1 qdd_bar, from the factors at hand, every cotangent is that of
 inverse dynamics along mu: tau = S . (sum of I a + v x* I v - f) + armature qdd.
 """
 
 from ...algebra import inertia
-from ...algebra.spatial import add, cross_force, dot, motion_in_body, neg, scale, sub
+from ...algebra.spatial import add, cross_force, motion_in_body, neg, scale, sub
+from ...algebra.spatial import work as motion_work
 from ...algebra.vector import cross, times, transposed_times
 from ...compiler.elementary import inverse
 from ...compiler.kernel import accumulate, kernel, sweep
@@ -18,11 +19,10 @@ from ...compiler.trace import traced
 from ...model.arrays import FREE
 
 READS = (
-    "work.pose", "work.arm", "work.S", "work.v", "work.c", "work.armature", "work.tau", "work.f", "state.qd",
-    "assembly.inertia", "params.world_gravity",
+    "work.pose", "work.arm", "work.S", "work.v", "work.c", "work.armature", "work.tau", "work.f", "assembly.inertia",
 )  # fmt: skip
 WRITES = (
-    "work.I", "work.IA", "work.pA", "work.U", "work.D_inv", "work.u", "work.factor", "work.a", "work.qdd",
+    "work.I", "work.IA", "work.pA", "work.U", "work.D_inv", "work.u", "work.factor", "work.rise", "work.a", "work.qdd",
 )  # fmt: skip
 
 
@@ -31,30 +31,45 @@ def bias_force(I, v):
 
 
 @traced
-def lone_body(pose, arm, I_body, v, f):
-    """A body before anything hangs on it: its inertia, the same as an articulated one, and its bias force."""
+def net_force(I, v, a):
+    """What moves a body with velocity v and acceleration a."""
+    return add(inertia.momentum(I, a), bias_force(I, v))
+
+
+@traced
+def lone_body(pose, arm, I_body, v, c):
+    """A body on its own: its inertia, and the force that would keep its joints from accelerating."""
     I = inertia.carried((*pose[:9], *arm), I_body)
-    return I, inertia.articulated(I), sub(bias_force(I, v), f)
+    return I, net_force.fn(I, v, c)
+
+
+@traced
+def as_articulated(I):
+    return inertia.articulated(I)
 
 
 @traced
 def eliminate(S, armature, tau, IA, pA):
-    """Let one degree of freedom move: what stays of inertia and bias force for those below it."""
-    U = inertia.articulated_times(IA, S)
-    D_inv = inverse(dot(U, S) + armature)
-    u = tau - dot(S, pA)
+    """Let one degree of freedom move: what stays of inertia and force for those below it."""
+    return eliminated(S, armature, tau, inertia.articulated_times(IA, S), IA, pA)
+
+
+@traced
+def eliminate_last(S, armature, tau, I, pA):
+    """The same for a body that carries no other."""
+    return eliminated(S, armature, tau, inertia.momentum(I, S), inertia.articulated(I), pA)
+
+
+def eliminated(S, armature, tau, U, IA, pA):
+    D_inv = inverse(motion_work(U, S) + armature)
+    u = tau - motion_work(S, pA)
     Ud = scale(U, D_inv)
     return U, D_inv, u, inertia.less_dyad(IA, U, Ud), add(pA, scale(Ud, u))
 
 
 @traced
-def with_bias(IA, pA, c):
-    return add(pA, inertia.articulated_times(IA, c))
-
-
-@traced
 def accelerate(S, U, D_inv, u, a):
-    qdd = (u - dot(U, a)) * D_inv
+    qdd = (u - motion_work(U, a)) * D_inv
     return qdd, add(a, scale(S, qdd))
 
 
@@ -64,8 +79,13 @@ def plus(a, b):
 
 
 @traced
-def falling_up(gravity):
-    return (0.0, 0.0, 0.0, *neg(gravity))
+def less(a, b):
+    return sub(a, b)
+
+
+@traced
+def nothing(anything):
+    return (0.0 * anything,) * 6
 
 
 def joint_to_spatial(pose, arm, linear, angular):
@@ -74,53 +94,73 @@ def joint_to_spatial(pose, arm, linear, angular):
 
 
 @traced
-def free_acceleration(pose, arm, c, armature, gravity, IA, pA, l0, l1, l2, a0, a1, a2):
-    """A free body: factor of its inertia, acceleration less gravity, and qdd."""
+def free_acceleration(pose, arm, armature, IA, pA, l0, l1, l2, a0, a1, a2):
+    """A free body: factor of its inertia, what its joint adds to its acceleration, and qdd."""
     own = (armature, 0.0, 0.0, armature, 0.0, armature)
     F = inertia.factor(add(IA, inertia.articulated(inertia.about_origin(armature, arm, own))))
-    # the joint's own inertia feels the true acceleration: a less c, plus gravity
-    felt = scale(sub(gravity, c[3:]), armature)
-    joint_force = joint_to_spatial(pose, arm, sub((l0, l1, l2), felt), (a0, a1, a2))
-    a = inertia.solve(F, sub(joint_force, pA))
-    linear = add(sub(add(a[3:], cross(a[:3], arm)), c[3:]), gravity)
-    return F, a, (*linear, *transposed_times(pose[:9], a[:3]))
+    rise = inertia.solve(F, sub(joint_to_spatial(pose, arm, (l0, l1, l2), (a0, a1, a2)), pA))
+    return F, rise, (*add(rise[3:], cross(rise[:3], arm)), *transposed_times(pose[:9], rise[:3]))
 
 
-@kernel
-def articulated(tree, params, assembly, work):
+@sweep
+def start(tree, assembly, work, call):
+    for b in range(tree.n_bodies):
+        work.I[b], work.pA[b] = lone_body(work.pose[b], work.arm[b], assembly.inertia[b], work.v[b], work.c[b])
+        if tree.is_last[b] == 0:
+            work.IA[b] = as_articulated(work.I[b])
+        if call.force != 0:
+            work.pA[b] = less(work.pA[b], work.f[b])
+
+
+@sweep
+def inward(tree, work):
     n = tree.n_bodies
-    for b in range(n):
-        slot = tree.dof[b] + tree.n_dof[b] - 1
-        work.I[b], work.IA[slot], work.pA[slot] = lone_body(
-            work.pose[b], work.arm[b], assembly.inertia[b], work.v[b], work.f[b]
-        )
     for b in range(n - 1, -1, -1):
         if tree.kind[b] != FREE:
             p, first = tree.parent[b], tree.dof[b]
             d = first + tree.n_dof[b] - 1
-            IA, pA = work.IA[d], work.pA[d]
-            while d >= first:
-                work.U[d], work.D_inv[d], work.u[d], IA, pA = eliminate(work.S[d], work.armature[d], work.tau[d], IA, pA)
-                d -= 1
+            if tree.is_last[b] != 0:
+                work.U[d], work.D_inv[d], work.u[d], IA, pA = eliminate_last(
+                    work.S[d], work.armature[d], work.tau[d], work.I[b], work.pA[b]
+                )
+            else:
+                work.U[d], work.D_inv[d], work.u[d], IA, pA = eliminate(
+                    work.S[d], work.armature[d], work.tau[d], work.IA[b], work.pA[b]
+                )
+            for e in range(d - 1, first - 1, -1):
+                work.U[e], work.D_inv[e], work.u[e], IA, pA = eliminate(work.S[e], work.armature[e], work.tau[e], IA, pA)
             if p < n:
-                slot = tree.dof[p] + tree.n_dof[p] - 1
-                accumulate(work.IA, slot, IA)
-                accumulate(work.pA, slot, with_bias(IA, pA, work.c[b]))
-    work.a[n] = falling_up(params.world_gravity[0])
+                accumulate(work.IA, p, IA)
+                accumulate(work.pA, p, pA)
+
+
+@sweep
+def outward(tree, work):
+    n = tree.n_bodies
+    work.rise[n] = nothing(work.v[n][0])
     for b in range(n):
         d = tree.dof[b]
         if tree.kind[b] == FREE:
-            work.factor[b], work.a[b], qdd = free_acceleration(
-                work.pose[b], work.arm[b], work.c[b], work.armature[d], params.world_gravity[0], work.IA[d + 5], work.pA[d + 5],
+            IA = work.IA[b]
+            work.factor[b], work.rise[b], qdd = free_acceleration(
+                work.pose[b], work.arm[b], work.armature[d], IA, work.pA[b],
                 work.tau[d], work.tau[d + 1], work.tau[d + 2], work.tau[d + 3], work.tau[d + 4], work.tau[d + 5],
             )  # fmt: skip
             for k in range(6):
                 work.qdd[d + k] = qdd[k]
         else:
-            a = plus(work.a[tree.parent[b]], work.c[b])
+            rise = work.rise[tree.parent[b]]
             for k in range(tree.n_dof[b]):
-                work.qdd[d + k], a = accelerate(work.S[d + k], work.U[d + k], work.D_inv[d + k], work.u[d + k], a)
-            work.a[b] = a
+                work.qdd[d + k], rise = accelerate(work.S[d + k], work.U[d + k], work.D_inv[d + k], work.u[d + k], rise)
+            work.rise[b] = rise
+        work.a[b] = plus(work.c[b], work.rise[b])
+
+
+@kernel
+def articulated(tree, assembly, work, call):
+    start(tree, assembly, work, call)
+    inward(tree, work)
+    outward(tree, work)
 
 
 # the reverse ------------------------------------------------------------------------------------------------------------
@@ -128,7 +168,7 @@ def articulated(tree, params, assembly, work):
 
 @traced
 def effort(S, U, D_inv, x, p):
-    u = x - dot(S, p)
+    u = x - motion_work(S, p)
     return u, add(p, scale(U, D_inv * u))
 
 
@@ -138,13 +178,13 @@ def minus(x):
 
 
 @traced
-def minus6(x):
-    return neg(x)
+def zero(anything):
+    return 0.0 * anything
 
 
 @traced
-def nothing(anything):
-    return (0.0 * anything,) * 6
+def minus6(x):
+    return neg(x)
 
 
 @traced
@@ -186,17 +226,12 @@ def multipliers(tree, work, work_bar, multiplier):
             multiplier.m[b] = m
 
 
-@traced
-def net_force(I, v, a):
-    return add(inertia.momentum(I, a), bias_force(I, v))
-
-
 net_force_adjoint = adjoint(net_force, "v a")
 inertia_cotangent = adjoint(net_force, "I")
 
 
 @traced
-def body_reverse(I, v, a, m, f):
+def body_reverse(I, v, a, m):
     """Cotangents that one body's own equation of motion gives v, a and m, and the force on its pose.
 
     The inertia moves with the body while v, a, m stay: the same as moving those the other way.
@@ -204,7 +239,7 @@ def body_reverse(I, v, a, m, f):
     force = net_force.fn(I, v, a)
     v_bar, a_bar = net_force_adjoint(I, v, a, m)
     pose_bar = neg(add(cross_force(m, force), add(cross_force(a, a_bar), cross_force(v, v_bar))))
-    return v_bar, a_bar, sub(force, f), pose_bar
+    return v_bar, a_bar, force, pose_bar
 
 
 @traced
@@ -225,15 +260,15 @@ def times_(a, b):
 
 
 @traced
-def free_reverse(pose, arm, c, gravity, force, a_bar, mu, qdd):
-    """A free body's own part: a = S (qdd - gravity) + c and m = S mu turn and move with it."""
+def free_reverse(pose, arm, force, a_bar, mu, qdd):
+    """A free body's own part: rise = S qdd and m = S mu turn and move with it."""
     angular_acc, angular_mu = times(pose[:9], qdd[3:]), times(pose[:9], mu[3:])
-    # a = (angular, linear - gravity + arm x angular) + c, m = (angular, linear + arm x angular)
+    # rise = (angular, linear + arm x angular), and m likewise
     arm_bar = add(cross(angular_acc, a_bar[3:]), cross(angular_mu, force[3:]))
     acc_bar = add(a_bar[:3], cross(a_bar[3:], arm))
     mu_bar = add(force[:3], cross(force[3:], arm))
     turn = add(cross(angular_acc, acc_bar), cross(angular_mu, mu_bar))
-    return (*add(turn, cross(arm, arm_bar)), *arm_bar), neg(a_bar[3:])
+    return (*add(turn, cross(arm, arm_bar)), *arm_bar)
 
 
 @traced
@@ -241,50 +276,46 @@ def six(a, b, c, d, e, f):
     return (a, b, c, d, e, f)
 
 
-@traced
-def gravity_of_world(a_bar):
-    return neg(a_bar[3:])
-
-
 @kernel
-def articulated_adjoint(tree, params, params_bar, assembly, assembly_bar, work, work_bar, multiplier, call):
+def articulated_adjoint(tree, assembly, assembly_bar, work, work_bar, multiplier, call):
     """Reads work_bar.qdd. Overwrites the cotangents of S, c, tau, armature, f; adds to those of pose and v."""
     multipliers(tree, work, work_bar, multiplier)
     n = tree.n_bodies
     for b in range(n):
-        v_bar, multiplier.a_bar[b], multiplier.force[b], pose_bar = body_reverse(
-            work.I[b], work.v[b], work.a[b], multiplier.m[b], work.f[b]
-        )
+        v_bar, work_bar.c[b], multiplier.force[b], pose_bar = body_reverse(work.I[b], work.v[b], work.a[b], multiplier.m[b])
         accumulate(work_bar.v, b, v_bar)
         accumulate(work_bar.pose, b, pose_bar)
+        multiplier.a_bar[b] = work_bar.c[b]
+        if call.force != 0:
+            work_bar.f[b] = minus6(multiplier.m[b])
+            multiplier.force[b] = less(multiplier.force[b], work.f[b])
         if call.wants_params != 0:
             accumulate(
                 assembly_bar.inertia,
                 b,
                 inertia_reverse(work.pose[b], work.arm[b], assembly.inertia[b], work.v[b], work.a[b], multiplier.m[b]),
             )
-    multiplier.a_bar[n] = nothing(work.v[n][0])
-    multiplier.force[n] = nothing(work.v[n][0])
     for b in range(n - 1, -1, -1):
-        d = tree.dof[b]
-        work_bar.f[b] = minus6(multiplier.m[b])
-        work_bar.c[b] = multiplier.a_bar[b]
+        d, p = tree.dof[b], tree.parent[b]
         for k in range(tree.n_dof[b]):
             work_bar.tau[d + k] = minus(multiplier.mu[d + k])
             work_bar.armature[d + k] = times_(multiplier.mu[d + k], work.qdd[d + k])
         if tree.kind[b] == FREE:
-            pose_bar, gravity_bar = free_reverse(
-                work.pose[b], work.arm[b], work.c[b], params.world_gravity[0], multiplier.force[b], multiplier.a_bar[b],
+            pose_bar = free_reverse(
+                work.pose[b], work.arm[b], multiplier.force[b], multiplier.a_bar[b],
                 six(multiplier.mu[d], multiplier.mu[d + 1], multiplier.mu[d + 2], multiplier.mu[d + 3], multiplier.mu[d + 4], multiplier.mu[d + 5]),
                 six(work.qdd[d], work.qdd[d + 1], work.qdd[d + 2], work.qdd[d + 3], work.qdd[d + 4], work.qdd[d + 5]),
             )  # fmt: skip
             accumulate(work_bar.pose, b, pose_bar)
-            accumulate(params_bar.world_gravity, 0, gravity_bar)
+            # all six degrees of freedom feel the first one's armature
+            for k in range(1, 6):
+                accumulate(work_bar.armature, d, work_bar.armature[d + k])
+                work_bar.armature[d + k] = zero(work.qdd[d])
         else:
             for k in range(tree.n_dof[b]):
                 work_bar.S[d + k] = axis_reverse(
                     multiplier.force[b], multiplier.mu[d + k], multiplier.a_bar[b], work.qdd[d + k]
                 )
-            accumulate(multiplier.force, tree.parent[b], multiplier.force[b])
-            accumulate(multiplier.a_bar, tree.parent[b], multiplier.a_bar[b])
-    accumulate(params_bar.world_gravity, 0, gravity_of_world(multiplier.a_bar[n]))
+            if p < n:
+                accumulate(multiplier.force, p, multiplier.force[b])
+                accumulate(multiplier.a_bar, p, multiplier.a_bar[b])

@@ -141,9 +141,8 @@ def assembly_stage_adjoint(tree, params, params_bar, gauge, assembly, assembly_b
         parent, force = assembly.frame_pose[p], assembly_bar.frame_pose[i]
         if kind != FIXED:
             force = assembly_bar.placement[tree.frame_body[i]]
-        if kind != FREE:
-            accumulate(assembly_bar.frame_pose, p, force)
-            accumulate(params_bar.joint_placement, i, placement_cotangent(parent, params.joint_placement[i], force))
+        accumulate(assembly_bar.frame_pose, p, force)
+        accumulate(params_bar.joint_placement, i, placement_cotangent(parent, params.joint_placement[i], force))
         if kind != FIXED and kind != SPHERICAL and kind != FREE:
             accumulate(
                 params_bar.joint_axis,

@@ -7,7 +7,7 @@ and speed are the joint's times the gear, and the joint feels the force times th
 from ...algebra import rotation
 from ...algebra.spatial import add, scale, sub
 from ...algebra.vector import cross, times, transposed_times
-from ...compiler.elementary import clamp
+from ...compiler.elementary import clamp, detached
 from ...compiler.kernel import accumulate, kernel, sweep
 from ...compiler.reverse import adjoint
 from ...compiler.trace import traced
@@ -72,7 +72,7 @@ def velocity_drive(u, q, rate, gain, damping, bias, gear, control_limit, force_l
 def push(pose, reference, com, fx, fy, fz, tx, ty, tz):
     """A force and torque in world axes, at a point of the body, about the reference point."""
     force = (fx, fy, fz)
-    at = sub(add(pose[9:], times(pose[:9], com)), reference[9:])
+    at = sub(add(pose[9:], times(pose[:9], com)), detached(reference[9:]))
     return (*add((tx, ty, tz), cross(at, force)), *force)
 
 
@@ -121,9 +121,9 @@ def forces(tree, params, assembly, state, work, call):
             accumulate(work.tau, d, position_drive(u, q, rate, gain, damping, bias, gear, command, limit))
         else:
             accumulate(work.tau, d, velocity_drive(u, q, rate, gain, damping, bias, gear, command, limit))
-    for b in range(tree.n_bodies):
-        work.f[b] = none(work.pose[b][0])
     if call.force != 0:
+        for b in range(tree.n_bodies):
+            work.f[b] = none(work.pose[b][0])
         for j in range(tree.n_links):
             b, k = tree.link_body[j], 6 * j
             if b < tree.n_bodies:

@@ -13,20 +13,21 @@ from ...algebra.spatial import (
     composed,
     cross_force,
     cross_motion,
-    dot,
     force_in_body,
+    neg,
     scale,
     slide_motion,
     sub,
 )
+from ...algebra.spatial import work as motion_work
 from ...algebra.vector import cross, times, transposed_times
-from ...compiler.elementary import cos, detach, sin
+from ...compiler.elementary import cos, detached, sin
 from ...compiler.kernel import accumulate, kernel, sweep
 from ...compiler.reverse import adjoint
 from ...compiler.trace import traced
 from ...model.arrays import FREE, PRISMATIC, REVOLUTE, SPHERICAL
 
-READS = ("state.q", "state.qd", "assembly.placement")
+READS = ("state.q", "state.qd", "assembly.placement", "params.world_gravity")
 WRITES = ("work.pose", "work.arm", "work.S", "work.v", "work.c")
 
 # poses ----------------------------------------------------------------------------------------------------------------
@@ -55,55 +56,62 @@ def free_pose(px, py, pz, w, x, y, z):
 
 
 @traced
-def world_rows(anything):
-    """Pose and velocity of the world."""
-    return tuple(0.0 * anything + x for x in WORLD), (0.0 * anything,) * 6
+def world_rows(gravity):
+    """Pose, velocity and acceleration of the world, which less gravity falls upwards."""
+    zero = 0.0 * gravity[0]
+    return tuple(zero + x for x in WORLD), (zero,) * 6, (zero, zero, zero, *neg(gravity))
 
 
 # motions --------------------------------------------------------------------------------------------------------------
 
 
 def arm_of(pose, reference):
-    return sub(pose[9:], detach(reference[9:]))
+    return sub(pose[9:], detached(reference[9:]))
 
 
-def with_rate(S, v_parent, rate):
-    v = add(v_parent, scale(S, rate))
-    return S, v, scale(cross_motion(v, S), rate)
+def with_rate(v_parent, c_parent, turning):
+    """Velocity, and acceleration if no joint accelerated, of a body that moves against its parent."""
+    v = add(v_parent, turning)
+    return v, add(c_parent, cross_motion(v, turning))
 
 
 @traced
-def revolute_motion(pose, reference, v_parent, rate):
+def revolute_motion(pose, reference, v_parent, c_parent, rate):
     arm = arm_of(pose, reference)
-    return arm, *with_rate(axis_motion(pose, arm, 2), v_parent, rate)
+    S = axis_motion(pose, arm, 2)
+    return arm, S, *with_rate(v_parent, c_parent, scale(S, rate))
 
 
 @traced
-def prismatic_motion(pose, reference, v_parent, rate):
-    return arm_of(pose, reference), *with_rate(slide_motion(pose, 2), v_parent, rate)
+def prismatic_motion(pose, reference, v_parent, c_parent, rate):
+    S = slide_motion(pose, 2)
+    return arm_of(pose, reference), S, *with_rate(v_parent, c_parent, scale(S, rate))
 
 
 @traced
-def spherical_motion(pose, reference, v_parent, x, y, z):
+def spherical_motion(pose, reference, v_parent, c_parent, x, y, z):
     arm = arm_of(pose, reference)
     S = tuple(axis_motion(pose, arm, k) for k in range(3))
-    turning = tuple(x * a + y * b + z * c for a, b, c in zip(*S, strict=True))
-    v = add(v_parent, turning)
-    return arm, S, v, cross_motion(v, turning)
+    return arm, S, *with_rate(v_parent, c_parent, weighted(S, (x, y, z)))
+
+
+def weighted(S, rates):
+    x, y, z = rates
+    return tuple(x * a + y * b + z * c for a, b, c in zip(*S, strict=True))
 
 
 @traced
-def free_motion(pose, reference, lx, ly, lz, ax, ay, az):
-    """Rates are linear in world axes, angular in body axes; what remains of an acceleration is that of the moving centre."""
+def free_motion(pose, reference, gravity, lx, ly, lz, ax, ay, az):
+    """Rates are linear in world axes, angular in body axes; c is that of a body whose centre moves on while it turns."""
     arm, linear = arm_of(pose, reference), (lx, ly, lz)
     angular = times(pose[:9], (ax, ay, az))
-    return arm, (*angular, *add(linear, cross(arm, angular))), (0.0, 0.0, 0.0, *cross(linear, angular))
+    return arm, (*angular, *add(linear, cross(arm, angular))), (0.0, 0.0, 0.0, *sub(cross(linear, angular), gravity))
 
 
 @kernel
-def kinematics(tree, assembly, state, work):
+def kinematics(tree, params, assembly, state, work):
     n = tree.n_bodies
-    work.pose[n], work.v[n] = world_rows(assembly.frame_pose[0][0])
+    work.pose[n], work.v[n], work.c[n] = world_rows(params.world_gravity[0])
     for b in range(n):
         parent, kind, q = work.pose[tree.parent[b]], tree.kind[b], tree.q[b]
         if kind == REVOLUTE:
@@ -119,19 +127,21 @@ def kinematics(tree, assembly, state, work):
                 state.q[q], state.q[q + 1], state.q[q + 2], state.q[q + 3], state.q[q + 4], state.q[q + 5], state.q[q + 6]
             )
     for b in range(n):
-        pose, reference, v, kind, d = work.pose[b], work.pose[tree.reference[b]], work.v[tree.parent[b]], tree.kind[b], tree.dof[b]
+        pose, reference, kind, d = work.pose[b], work.pose[tree.reference[b]], tree.kind[b], tree.dof[b]
+        v, c = work.v[tree.parent[b]], work.c[tree.parent[b]]
         if kind == REVOLUTE:
-            work.arm[b], work.S[d], work.v[b], work.c[b] = revolute_motion(pose, reference, v, state.qd[d])
+            work.arm[b], work.S[d], work.v[b], work.c[b] = revolute_motion(pose, reference, v, c, state.qd[d])
         elif kind == PRISMATIC:
-            work.arm[b], work.S[d], work.v[b], work.c[b] = prismatic_motion(pose, reference, v, state.qd[d])
+            work.arm[b], work.S[d], work.v[b], work.c[b] = prismatic_motion(pose, reference, v, c, state.qd[d])
         elif kind == SPHERICAL:
             work.arm[b], (work.S[d], work.S[d + 1], work.S[d + 2]), work.v[b], work.c[b] = spherical_motion(
-                pose, reference, v, state.qd[d], state.qd[d + 1], state.qd[d + 2]
+                pose, reference, v, c, state.qd[d], state.qd[d + 1], state.qd[d + 2]
             )
         else:
             work.arm[b], work.v[b], work.c[b] = free_motion(
-                pose, reference, state.qd[d], state.qd[d + 1], state.qd[d + 2], state.qd[d + 3], state.qd[d + 4], state.qd[d + 5]
-            )
+                pose, reference, params.world_gravity[0],
+                state.qd[d], state.qd[d + 1], state.qd[d + 2], state.qd[d + 3], state.qd[d + 4], state.qd[d + 5],
+            )  # fmt: skip
 
 
 # the reverse: S moves with its body, so its cotangent is a force on the body; forces add up the tree; a coordinate
@@ -140,7 +150,8 @@ def kinematics(tree, assembly, state, work):
 
 @traced
 def scalar_rates(S, v_parent, rate):
-    return with_rate(S, v_parent, rate)[1:]
+    """Velocity and acceleration, the parent's acceleration apart: it passes unchanged."""
+    return with_rate(v_parent, (0.0,) * 6, scale(S, rate))
 
 
 scalar_rates_adjoint = adjoint(scalar_rates, "S v_parent rate")
@@ -151,14 +162,12 @@ def scalar_reverse(S, v_parent, rate, S_bar, v_bar, c_bar, force):
     """Cotangents of q and qd, of the parent's velocity, and the whole force on the body and what it carries."""
     S_more, v_parent_bar, rate_bar = scalar_rates_adjoint(S, v_parent, rate, (v_bar, c_bar))
     force = add(force, cross_force(S, add(S_bar, S_more)))
-    return dot(S, force), rate_bar, v_parent_bar, force
+    return motion_work(S, force), rate_bar, v_parent_bar, force
 
 
 @traced
 def spherical_rates(S1, S2, S3, v_parent, x, y, z):
-    turning = tuple(x * a + y * b + z * c for a, b, c in zip(S1, S2, S3, strict=True))
-    v = add(v_parent, turning)
-    return v, cross_motion(v, turning)
+    return with_rate(v_parent, (0.0,) * 6, weighted((S1, S2, S3), (x, y, z)))
 
 
 spherical_rates_adjoint = adjoint(spherical_rates, "S1 S2 S3 v_parent x y z")
@@ -170,7 +179,7 @@ def spherical_reverse(S1, S2, S3, v_parent, x, y, z, w, i, j, k, S1_bar, S2_bar,
     *more, v_parent_bar, xb, yb, zb = spherical_rates_adjoint(S1, S2, S3, v_parent, x, y, z, (v_bar, c_bar))
     for axis, bar, extra in zip(S, S_bars, more, strict=True):
         force = add(force, cross_force(axis, add(bar, extra)))
-    turn = tuple(dot(axis, force) for axis in S)
+    turn = tuple(motion_work(axis, force) for axis in S)
     return rotation.body_cotangent((w, i, j, k), turn), (xb, yb, zb), v_parent_bar, force
 
 
@@ -178,7 +187,7 @@ def spherical_reverse(S1, S2, S3, v_parent, x, y, z, w, i, j, k, S1_bar, S2_bar,
 def free_reverse(pose, arm, lx, ly, lz, ax, ay, az, w, i, j, k, v_bar, c_bar, force):
     """A free body: position and quaternion take the force itself; the rates are turned with the body."""
     R, linear, angular = pose[:9], (lx, ly, lz), times(pose[:9], (ax, ay, az))
-    # v = (angular, linear + arm x angular), c = (0, linear x angular)
+    # v = (angular, linear + arm x angular), c = (0, linear x angular - gravity)
     linear_bar = add(v_bar[3:], cross(angular, c_bar[3:]))
     angular_bar = add(add(v_bar[:3], cross(v_bar[3:], arm)), cross(c_bar[3:], linear))
     arm_bar = cross(angular, v_bar[3:])
@@ -207,9 +216,14 @@ def add4(field, i, value):
     accumulate(field, i + 3, value[3])
 
 
+@traced
+def gravity_cotangent(c_bar):
+    return neg(c_bar[3:])
+
+
 @kernel
-def kinematics_adjoint(tree, assembly_bar, state, state_bar, work, work_bar, call):
-    """Uses up work_bar.pose and work_bar.v: on the way they become sums over all that a body carries."""
+def kinematics_adjoint(tree, params_bar, assembly_bar, state, state_bar, work, work_bar, call):
+    """Uses up work_bar.pose, v and c: on the way they become sums over all that a body carries."""
     for b in range(tree.n_bodies - 1, -1, -1):
         p, kind, d, q = tree.parent[b], tree.kind[b], tree.dof[b], tree.q[b]
         if kind == FREE:
@@ -222,6 +236,7 @@ def kinematics_adjoint(tree, assembly_bar, state, state_bar, work, work_bar, cal
             add4(state_bar.q, q + 3, quat_bar)
             add3(state_bar.qd, d, linear)
             add3(state_bar.qd, d + 3, angular)
+            accumulate(work_bar.c, p, work_bar.c[b])
         else:
             if kind == SPHERICAL:
                 quat_bar, rate_bar, v_bar, force = spherical_reverse(
@@ -238,8 +253,10 @@ def kinematics_adjoint(tree, assembly_bar, state, state_bar, work, work_bar, cal
                 accumulate(state_bar.q, q, q_bar)
                 accumulate(state_bar.qd, d, rate_bar)
             accumulate(work_bar.v, p, v_bar)
+            accumulate(work_bar.c, p, work_bar.c[b])
             accumulate(work_bar.pose, p, force)
             if call.wants_params != 0:
                 accumulate(
                     assembly_bar.placement, b, force_on_joint(work.pose[p], work.pose[tree.reference[b]], force)
                 )
+    accumulate(params_bar.world_gravity, 0, gravity_cotangent(work_bar.c[tree.n_bodies]))

@@ -2,6 +2,7 @@
 
 from ...algebra.spatial import add, composed, moved_pose, sub
 from ...algebra.vector import cross
+from ...compiler.elementary import detached
 from ...compiler.kernel import accumulate, kernel
 from ...compiler.reverse import adjoint
 from ...compiler.trace import traced
@@ -14,7 +15,7 @@ WRITES = ("output.position", "output.rotation", "output.velocity")
 def link_motion(pose, reference, frame, v):
     """Position and rotation of a link's frame; velocity of its origin (linear, angular)."""
     link = composed(pose, frame)
-    arm = sub(link[9:], reference[9:])
+    arm = sub(link[9:], detached(reference[9:]))
     return link[9:], link[:9], (*add(v[3:], cross(v[:3], arm)), *v[:3])
 
 

@@ -1,0 +1,43 @@
+"""The stages of a step and what flows between them, from the stages' own declarations; prints docs/pipeline.md."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+from .stages import articulated, assembly, forces, integration, kinematics, outputs
+
+# in the order of the step; assembly runs once per rollout, outputs where they are asked for
+STAGES: dict[str, ModuleType] = {
+    "assembly_stage": assembly,
+    "kinematics": kinematics,
+    "forces": forces,
+    "articulated": articulated,
+    "integration": integration,
+    "outputs": outputs,
+}
+# what a step is given
+INPUTS = ("params", "state", "gauge")
+
+
+def markdown() -> str:
+    """The page, as text."""
+    lines = [
+        "# The pipeline",
+        "",
+        "Printed by `python -m jointgrad.engine.pipeline` from the `READS` and `WRITES` of the stages; a test keeps it true.",
+        "A step runs the stages from top to bottom; its reverse runs their adjoints from bottom to top. Fields are",
+        "explained in `jointgrad/engine/workspace.py`.",
+        "",
+        "| stage | reads | writes | what it does |",
+        "|---|---|---|---|",
+    ]
+    for name, stage in STAGES.items():
+        reads = ", ".join(f"`{f}`" for f in stage.READS)
+        writes = ", ".join(f"`{f}`" for f in stage.WRITES)
+        first = (stage.__doc__ or "").strip().split("\n")[0].rstrip(".")
+        lines.append(f"| {name.removesuffix('_stage')} | {reads} | {writes} | {first} |")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    print(markdown(), end="")

@@ -1,0 +1,201 @@
+"""Every stage keeps its contract: it writes what it says, and its reverse is the transpose of its derivative."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import jointgrad as jg
+from jointgrad.compiler.kernel import Kernel
+from jointgrad.engine import pipeline, step
+from jointgrad.engine.runtime import address, worker
+from jointgrad.engine.workspace import SCHEMA, WORK
+
+# robots that between them have every joint kind, several trees, welded links, springs, drives
+ROBOTS = {"free": dict(seed=3, base="free", trees=2), "fixed": dict(seed=5, base="fixed", trees=2)}
+LANES = 4
+
+
+@pytest.fixture(params=ROBOTS)
+def model(request):
+    return jg.zoo.random_tree(9, **ROBOTS[request.param]).compile(dt=0.02, integrator="implicit_damping")
+
+
+@pytest.fixture(params=pipeline.STAGES)
+def stage(request):
+    return request.param
+
+
+def filled(model, parts):
+    """A worker whose tables hold a real state, its controls and outside forces."""
+    rng = np.random.default_rng(1)
+    q, qd, u = rng.normal(size=(LANES, model.nq)), rng.normal(size=(LANES, model.nv)), rng.normal(size=(1, LANES, model.nu))
+    force = rng.normal(size=(LANES, model.n_links, 6))
+    with worker(model, parts) as one:
+        one.assembled_for = None
+        one.take_params(model)
+        one.set(
+            first=0, last=LANES, batch=LANES, steps=1, q0=address(q), qd0=address(qd), u=address(u), force=address(force),
+            force_step=0, q0_dot=0, qd0_dot=0, u_dot=0, force_dot=0, wants_params=1, has_springs=1,
+        )  # fmt: skip
+        one.run("evaluation")
+        one.library.attach(one.frame, "integration")()
+        one.assembled_for = None
+    return one
+
+
+def run(one, name):
+    one.library.attach(one.frame, name)()
+
+
+def snapshot(one):
+    return {f: one.frame.table(f).copy() for f in one.frame.rows if SCHEMA.is_pack(f) and not f.endswith(".all")}
+
+
+def bar_of(field):
+    table, name = field.split(".")
+    bar = f"{table}_bar.{name}"
+    return bar if bar in SCHEMA.slots else None
+
+
+def test_forward_changes_exactly_what_it_writes(model, stage):
+    one = filled(model, 1)
+    writes = pipeline.STAGES[stage].WRITES
+    for field in writes:
+        one.frame.table(field)[:] = 7.25
+    before = snapshot(one)
+    run(one, stage)
+    after = snapshot(one)
+    changed = {f for f in before if not np.array_equal(before[f], after[f])}
+    assert changed <= set(writes)
+    # free bodies alone have factors, bodies that carry nothing no articulated inertia, the world no arm
+    optional = {"work.factor", "work.IA"}
+    assert set(writes) - changed <= optional
+
+
+def test_every_field_of_the_workspace_has_one_writer():
+    written = [f for stage in pipeline.STAGES.values() for f in stage.WRITES if f.startswith("work.")]
+    assert sorted(written) == sorted(f"work.{f}" for f in WORK)
+
+
+def test_stages_read_inputs_or_what_is_written_above():
+    known = set()
+    for stage in pipeline.STAGES.values():
+        for field in stage.READS:
+            assert field.split(".")[0] in pipeline.INPUTS or field in known, field
+        known |= set(stage.WRITES)
+
+
+def test_the_reverse_calls_the_stages_in_reverse_order():
+    def kernels_called(sweeps):
+        names = [n for s in sweeps for n in s.fn.__code__.co_names]
+        return [n for n in names if isinstance(vars(step).get(n), Kernel)]
+
+    forward = kernels_called([step.dynamics]) + ["integration"]
+    reverse = ["integration_adjoint", *(n for n in kernels_called([step.dynamics_adjoint]) if n != "outputs_adjoint")]
+    assert tuple(forward) == step.STAGES
+    assert reverse == [f"{n}_adjoint" for n in reversed(forward)]
+
+
+def test_the_printed_pipeline_is_the_real_one():
+    page = Path(__file__).parents[1] / "docs" / "pipeline.md"
+    assert page.read_text() == pipeline.markdown()
+
+
+# the dot-product identity ----------------------------------------------------------------------------------------------
+
+
+def turned(delta, vectors):
+    return np.cross(delta, vectors, axis=0)
+
+
+def moved(pose, centre, delta):
+    """Rate of change of poses (12, lanes) under small motions (6, lanes) about a centre (3, lanes)."""
+    R, p = pose[:9].reshape(3, 3, -1), pose[9:]
+    R_dot = np.stack([turned(delta[:3], R[:, j]) for j in range(3)], 1)
+    return np.concatenate([R_dot.reshape(9, -1), delta[3:] + turned(delta[:3], p - centre)])
+
+
+def motion_of(pose, centre, pose_dot):
+    """The small motion that a rate of change of a pose amounts to."""
+    R, R_dot = pose[:9].reshape(3, 3, -1), pose_dot[:9].reshape(3, 3, -1)
+    turn = 0.5 * sum(np.cross(R[:, j], R_dot[:, j], axis=0) for j in range(3))
+    return np.concatenate([turn, pose_dot[9:] - turned(turn, pose[9:] - centre)])
+
+
+def centre_of(one, field, row):
+    """About which point the cotangent of a pose is a force."""
+    if field == "work.pose":
+        tree = one_tree(one)
+        return one.frame.table("work.pose")[tree["reference"][row], 9:, 0]
+    return np.zeros((3, LANES))
+
+
+def one_tree(one):
+    return one.tree
+
+
+POSES = ("work.pose", "assembly.frame_pose", "assembly.placement")
+
+
+def directions(rng, one, fields):
+    """Random tangents of fields that have a cotangent; of a pose, a small motion. Arms move with their pose."""
+    found = {}
+    for field in fields:
+        if bar_of(field) is None:
+            continue
+        table = one.frame.table(field)
+        if field in POSES:
+            deltas = rng.normal(size=(table.shape[0], 6, LANES))
+            if field == "work.pose":
+                deltas[-1] = 0.0  # the world does not move
+            for row in range(table.shape[0]):
+                table[row, :, 1] = moved(table[row, :, 0], centre_of(one, field, row), deltas[row])
+                if field == "work.pose" and row < table.shape[0] - 1:
+                    arm = one.frame.table("work.arm")
+                    arm[row, :, 1] = deltas[row, 3:] + turned(deltas[row, :3], arm[row, :, 0])
+            found[field] = deltas
+        else:
+            found[field] = rng.normal(size=table[:, :, 0].shape)
+            table[:, :, 1] = found[field]
+    return found
+
+
+def tangents_of(one, field):
+    table = one.frame.table(field)
+    if field not in POSES:
+        return table[:, :, 1]
+    rows = [motion_of(t[:, 0], centre_of(one, field, k), t[:, 1]) for k, t in enumerate(table)]
+    return np.stack(rows)
+
+
+# the gauge of spherical, free and fixed frames is not used; row n of the world is constant
+def test_reverse_is_the_transpose_of_the_derivative(model, stage):
+    rng = np.random.default_rng(2)
+    declared = pipeline.STAGES[stage]
+    forward, reverse = filled(model, 2), filled(model, 1)
+    forward.tree = reverse.tree = model.topology.tree
+    dots = directions(rng, forward, declared.READS)
+    run(forward, stage)
+    weights, left = {}, 0.0
+    for field in snapshot(reverse):
+        if "_bar." in field:
+            reverse.frame.table(field)[:] = 0.0
+    for field in declared.WRITES:
+        bar = bar_of(field)
+        if bar is None or field == "work.arm":
+            continue
+        weights[field] = rng.normal(size=reverse.frame.table(bar)[:, :, 0].shape)
+        rows = len(weights[field])
+        keep = rows - 1 if field in ("work.pose", "work.v", "work.c", "work.f", "assembly.frame_pose") else rows
+        weights[field][keep:] = 0.0
+        reverse.frame.table(bar)[:, :, 0] = weights[field]
+        left += (weights[field] * tangents_of(forward, field)).sum((0, 1))
+    before = snapshot(reverse)
+    run(reverse, f"{stage}_adjoint")
+    after = snapshot(reverse)
+    right = sum((after[bar_of(f)][:, :, 0] * d).sum((0, 1)) for f, d in dots.items() if bar_of(f) not in map(bar_of, weights))
+    np.testing.assert_allclose(right, left, rtol=1e-11, atol=1e-11)
+    changed = {f for f in before if not np.array_equal(before[f], after[f])}
+    allowed = {bar_of(f) for f in (*declared.READS, *declared.WRITES)}
+    assert {f for f in changed if not f.startswith("multiplier.")} <= allowed
