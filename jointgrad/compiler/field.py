@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-SCALAR = -1  # an integer
+SCALAR = -1  # an integer, the same while a kernel runs
+CURSOR = -2  # an integer that kernels may set
 INTEGERS = 0  # an array of integers; any width from 1 on is a table of packs
 
 
@@ -62,7 +63,7 @@ class Frame:
 
     def _integers(self, given: Mapping[str, Any]) -> np.ndarray:
         arrays = {f: np.atleast_1d(np.asarray(v, dtype=np.int64)) for f, v in given.items()}
-        inline = {f for f in given if self.schema.width(f) == SCALAR}
+        inline = {f for f in given if self.schema.width(f) < 0}
         starts, size = {}, self.schema.n_slots
         for f in arrays.keys() - inline:
             starts[f] = size
@@ -103,7 +104,7 @@ def plain_tables(schema: Schema, rows: Mapping[str, int], integers: Mapping[str,
         fields = SimpleNamespace()
         for field, width in widths.items():
             name = f"{table}.{field}"
-            if width == SCALAR:
+            if width < 0:
                 value: Any = int(integers.get(name, 0))
             elif width == INTEGERS:
                 value = [int(x) for x in np.atleast_1d(integers.get(name, []))]

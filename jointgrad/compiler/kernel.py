@@ -92,9 +92,12 @@ class Library:
                 self._loaded[name] = cache.address_of(code)
             return self._loaded[name]
 
-    def attach(self, frame: Frame, name: str) -> Callable[[], None]:
-        """Write the addresses that a kernel needs into a frame; what comes back runs the kernel on it, without the GIL."""
-        for callee in self.callee_names(name):
+    def attach(self, frame: Frame, name: str, without: Iterable[str] = ()) -> Callable[[], None]:
+        """Write the addresses that a kernel needs into a frame; what comes back runs the kernel on it, without the GIL.
+
+        Kernels named in `without` are never reached on this frame, and are not compiled for it.
+        """
+        for callee in self.callee_names(name) - set(without):
             frame.integers[self.schema.kernel_slots[callee]] = self.address(callee)
         n_tables = len(self.kernels[name].tables)
         prototype = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * (2 + n_tables))

@@ -19,13 +19,14 @@ from numba.extending import (
     intrinsic,
     lower_builtin,
     lower_getattr_generic,
+    lower_setattr_generic,
     models,
     register_model,
     type_callable,
 )
 
 from . import elementary as el
-from .field import INTEGERS, SCALAR, Schema
+from .field import CURSOR, INTEGERS, Schema
 from .reverse import tangent
 from .trace import Graph, Node, Traced, flatten, needed
 
@@ -111,21 +112,32 @@ class _TableAttributes(AttributeTemplate):
         width = table.schema.tables[table.table].get(attr)
         if width is None:
             return None
-        if width == SCALAR:
+        if width < 0:
             return types.int64
         return IntegersType() if width == INTEGERS else FieldType(width, table.pack)
 
 
 @lower_getattr_generic(TableType)
 def _table_field(context, builder, ty, frame, attr):
-    width = ty.schema.tables[ty.table][attr]
-    start = _slot(builder, frame, ty.schema.slots[f"{ty.table}.{attr}"])
-    if width == SCALAR:
+    width, slot = ty.schema.tables[ty.table][attr], ty.schema.slots[f"{ty.table}.{attr}"]
+    if width == CURSOR:
+        return builder.load(builder.gep(frame, [ir.Constant(I64, slot)]))
+    start = _slot(builder, frame, slot)
+    if width < 0:
         return start
     if width == INTEGERS:
         return builder.gep(frame, [start])
     numbers = builder.inttoptr(_slot(builder, frame, 0), vector(ty.pack.lanes).as_pointer())
     return builder.gep(numbers, [builder.mul(start, ir.Constant(I64, ty.pack.parts))])
+
+
+@lower_setattr_generic(TableType)
+def _set_cursor(context, builder, sig, args, attr):
+    ty = sig.args[0]
+    if ty.schema.tables[ty.table][attr] != CURSOR:
+        raise TypeError(f"{ty.table}.{attr} is not for kernels to set")
+    slot = ir.Constant(I64, ty.schema.slots[f"{ty.table}.{attr}"])
+    builder.store(context.cast(builder, args[1], sig.args[1], types.int64), builder.gep(args[0], [slot]))
 
 
 @type_callable(operator.getitem)

@@ -16,10 +16,11 @@ import numpy as np
 from ..compiler.field import plain_tables
 from ..model.arrays import Model
 from .gauge import gauge_of
+from .stages.articulated import articulated
 from .stages.assembly import assembly_stage
+from .stages.forces import forces
 from .stages.kinematics import kinematics
 from .stages.outputs import outputs
-from .step import dynamics
 from .step import step as step_kernel
 from .workspace import PARAMS, SCHEMA, rows_of
 
@@ -91,7 +92,9 @@ def step(model: Model, q: Any, qd: Any, u: Any = None, force: Any = None, params
 def acceleration(model: Model, q: Any, qd: Any, u: Any = None, force: Any = None, params: Mapping[str, Any] | None = None) -> Any:
     """qdd of the state."""
     z = _with_state(model, q, qd, u, force, params)
-    dynamics(z.tree, z.params, z.assembly, z.state, z.work, z.call)
+    kinematics(z.tree, z.params, z.assembly, z.state, z.work)
+    forces(z.tree, z.params, z.assembly, z.state, z.work, z.call)
+    articulated(z.tree, z.assembly, z.work, z.call)
     return _joined(z.work.qdd, qd)
 
 

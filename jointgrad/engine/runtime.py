@@ -18,8 +18,8 @@ from ..model.arrays import Model, State
 from ..model.errors import InputError
 from .gauge import gauge_of
 from .schedule import Schedule, every_step
-from .time_loop import KERNELS
-from .workspace import ALIASES, ASSEMBLY_BAR, OUTPUT, PARAMS, SCHEMA, rows_of
+from .time_loop import DONE, EACH_PACK, KERNELS, ONCE
+from .workspace import ALIASES, ASSEMBLY_BAR, OUTPUT, PARAMS, RK4, SCHEMA, rows_of
 
 # environments whose parameter cotangents are summed together, whatever the width and the threads: the sum keeps its bits
 CHUNK = 16
@@ -73,6 +73,7 @@ class Worker:
         )
         self._slots = {f: SCHEMA.slots[f"call.{f}"] for f in SCHEMA.tables["call"]}
         self._runs: dict[str, Callable[[], None]] = {}
+        self._without = () if tree["integrator"] == RK4 else ("runge_kutta", "runge_kutta_adjoint")
         self.assembled_for: Any = None
         self.gauge: Any = None
 
@@ -86,7 +87,7 @@ class Worker:
         """Point the call at the model's parameters; assemble them unless this frame has already."""
         shared = model.batch is None
         if self.assembled_for is model.params and shared and dots is None:
-            self.frame.integers[self._slots["assemble"]] = 0
+            self.set(assemble=DONE)
             return
         arrays = [model.params[name] for name in NAMED_PARAMS]
         self.integers("param")[:] = [address(a) for a in arrays]
@@ -99,7 +100,7 @@ class Worker:
             gauge_rotation=address(self.gauge[0]),
             gauge_axis=address(self.gauge[1]),
             gauge_is_shared=int(model.is_shared("joint.axis")),
-            assemble=1 if shared else 2,
+            assemble=ONCE if shared else EACH_PACK,
             # a spring of zero stiffness on a turning joint is dear and does nothing
             has_springs=int(bool(model.params["joint.stiffness"].any() or "joint.stiffness" in (dots or {}))),
         )
@@ -112,7 +113,7 @@ class Worker:
 
     def run(self, kernel: str) -> None:
         if kernel not in self._runs:
-            self._runs[kernel] = self.library.attach(self.frame, kernel)
+            self._runs[kernel] = self.library.attach(self.frame, kernel, self._without)
         self._runs[kernel]()
 
 

@@ -3,17 +3,15 @@
     q, qd, u -> kinematics -> forces -> articulated -> integration -> next q, qd
 """
 
-from ..compiler.kernel import accumulate, kernel, sweep
-from ..compiler.reverse import adjoint
-from ..compiler.trace import traced
+from ..compiler.kernel import kernel
+from .clear import clear_state, clear_work
+from .runge_kutta import runge_kutta, runge_kutta_adjoint
 from .stages.articulated import articulated, articulated_adjoint
 from .stages.forces import forces, forces_adjoint
-from .stages.integration import advanced, advanced_adjoint, integration, integration_adjoint, move, move_adjoint
+from .stages.integration import integration, integration_adjoint
 from .stages.kinematics import kinematics, kinematics_adjoint
 from .stages.outputs import outputs_adjoint
 from .workspace import RK4
-
-STAGES = ("kinematics", "forces", "articulated", "integration")
 
 
 @kernel
@@ -21,205 +19,31 @@ def step(tree, params, assembly, state, work, runge, call):
     if tree.integrator == RK4:
         runge_kutta(tree, params, assembly, state, work, runge, call)
     else:
-        dynamics(tree, params, assembly, state, work, call)
+        kinematics(tree, params, assembly, state, work)
+        forces(tree, params, assembly, state, work, call)
+        articulated(tree, assembly, work, call)
         integration(tree, params, state, work)
 
 
 @kernel
 def step_adjoint(
     tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, multiplier, output_bar, runge, runge_bar, call
-):
-    """Reads what `step` left in work. Overwrites state_bar; adds to params_bar and assembly_bar."""
+):  # fmt: skip
+    """Reads what `step` left in work, and the cotangents of the next state and of the outputs of this one.
+
+    Overwrites state_bar; adds to params_bar and assembly_bar.
+    """
     clear_state(tree, state_bar, params, call)
     if tree.integrator == RK4:
         runge_kutta_adjoint(
-            tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, multiplier, output_bar, runge, runge_bar, call
-        )
+            tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, multiplier, output_bar, runge,
+            runge_bar, call,
+        )  # fmt: skip
     else:
+        clear_work(tree, work, work_bar)
         integration_adjoint(tree, params, params_bar, state, state_bar, work, work_bar)
-        dynamics_adjoint(
-            tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, multiplier, output_bar, call, call.wants_outputs
-        )
-
-
-@sweep
-def dynamics(tree, params, assembly, state, work, call):
-    kinematics(tree, params, assembly, state, work)
-    forces(tree, params, assembly, state, work, call)
-    articulated(tree, assembly, work, call)
-
-
-@sweep
-def dynamics_adjoint(
-    tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, multiplier, output_bar, call, with_outputs
-):
-    clear(tree, work, work_bar)
-    if with_outputs != 0:
-        outputs_adjoint(tree, assembly, assembly_bar, work, work_bar, output_bar)
-    articulated_adjoint(tree, assembly, assembly_bar, work, work_bar, multiplier, call)
-    forces_adjoint(tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, call)
-    kinematics_adjoint(tree, params_bar, assembly_bar, state, state_bar, work, work_bar, call)
-
-
-@traced
-def zero(anything):
-    return 0.0 * anything
-
-
-@traced
-def six_zeros(anything):
-    return (0.0 * anything,) * 6
-
-
-@sweep
-def clear(tree, work, work_bar):
-    for b in range(tree.n_bodies + 1):
-        work_bar.pose[b] = six_zeros(work.v[b][0])
-        work_bar.v[b] = six_zeros(work.v[b][0])
-    work_bar.c[tree.n_bodies] = six_zeros(work.v[0][0])
-
-
-@sweep
-def clear_state(tree, state_bar, params, call):
-    clear_motion(tree, state_bar, params)
-    for a in range(tree.n_actuators):
-        state_bar.u[a] = zero(params.world_dt[0])
-    if call.force != 0:
-        for k in range(6 * tree.n_links):
-            state_bar.force[k] = zero(params.world_dt[0])
-
-
-@sweep
-def clear_motion(tree, state_bar, params):
-    for i in range(tree.n_q):
-        state_bar.q[i] = zero(params.world_dt[0])
-    for d in range(tree.n_dofs):
-        state_bar.qd[d] = zero(params.world_dt[0])
-
-
-# the classical fourth-order Runge-Kutta step: four evaluations of the dynamics at states of its own ----------------------
-
-
-@traced
-def fraction(dt, k):
-    """How far evaluation k + 1 lies from the start: dt/2, dt/2, dt."""
-    return dt * k
-
-
-@traced
-def scaled(x, weight):
-    return x * weight
-
-
-@traced
-def mean_of_four(a, b, c, d):
-    return (a + d + 2.0 * (b + c)) * (1.0 / 6.0)
-
-
-mean_of_four_adjoint = adjoint(mean_of_four, "a b c d")
-
-
-@sweep
-def evaluate(tree, params, assembly, state, work, runge, call, k):
-    """Dynamics at the state of evaluation k; its rate and acceleration are kept."""
-    for i in range(tree.n_q):
-        state.q[i] = runge.q[k * tree.n_q + i]
-    for d in range(tree.n_dofs):
-        state.qd[d] = runge.qd[k * tree.n_dofs + d]
-    dynamics(tree, params, assembly, state, work, call)
-    for d in range(tree.n_dofs):
-        runge.qdd[k * tree.n_dofs + d] = work.qdd[d]
-
-
-@sweep
-def runge_kutta(tree, params, assembly, state, work, runge, call):
-    n, m, dt = tree.n_dofs, tree.n_q, params.world_dt[0]
-    for i in range(m):
-        runge.q0[i] = state.q[i]
-        runge.q[i] = state.q[i]
-    for d in range(n):
-        runge.qd0[d] = state.qd[d]
-        runge.qd[d] = state.qd[d]
-    for k in range(4):
-        evaluate(tree, params, assembly, state, work, runge, call, k)
-        if k < 3:
-            part = fraction(dt, 0.5 if k < 2 else 1.0)
-            for d in range(n):
-                runge.qd[(k + 1) * n + d] = advanced(runge.qd0[d], runge.qdd[k * n + d], part)
-                runge.rate[d] = runge.qd[k * n + d]
-            move(tree, runge.q0, runge.rate, part, work.q_next)
-            for i in range(m):
-                runge.q[(k + 1) * m + i] = work.q_next[i]
-    for d in range(n):
-        runge.rate[d] = mean_of_four(runge.qdd[d], runge.qdd[n + d], runge.qdd[2 * n + d], runge.qdd[3 * n + d])
-        work.qd_next[d] = advanced(runge.qd0[d], runge.rate[d], dt)
-        runge.rate[d] = mean_of_four(runge.qd[d], runge.qd[n + d], runge.qd[2 * n + d], runge.qd[3 * n + d])
-    move(tree, runge.q0, runge.rate, dt, work.q_next)
-    for i in range(m):
-        state.q[i] = runge.q0[i]
-    for d in range(n):
-        state.qd[d] = runge.qd0[d]
-
-
-@sweep
-def runge_kutta_adjoint(
-    tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, multiplier, output_bar, runge, runge_bar, call
-):
-    """Each evaluation is repeated, last first, and reversed; runge_bar collects what later ones gave earlier ones."""
-    n, m, dt = tree.n_dofs, tree.n_q, params.world_dt[0]
-    for i in range(4 * m):
-        runge_bar.q[i] = zero(dt)
-    for d in range(n):
-        runge_bar.rate[d] = zero(dt)
-    move_adjoint(tree, runge.q0, runge.rate, dt, work_bar.q_next, runge_bar.q, runge_bar.rate, params_bar.world_dt)
-    for d in range(n):
-        a, b, c, e = mean_of_four_adjoint(
-            runge.qd[d], runge.qd[n + d], runge.qd[2 * n + d], runge.qd[3 * n + d], runge_bar.rate[d]
-        )
-        runge_bar.qd[d], runge_bar.qd[n + d], runge_bar.qd[2 * n + d], runge_bar.qd[3 * n + d] = a, b, c, e
-        mean = mean_of_four(runge.qdd[d], runge.qdd[n + d], runge.qdd[2 * n + d], runge.qdd[3 * n + d])
-        mean_bar, dt_bar = advanced_adjoint(runge.qd0[d], mean, dt, work_bar.qd_next[d])
-        accumulate(params_bar.world_dt, 0, dt_bar)
-        accumulate(runge_bar.qd, d, work_bar.qd_next[d])
-        a, b, c, e = mean_of_four_adjoint(
-            runge.qdd[d], runge.qdd[n + d], runge.qdd[2 * n + d], runge.qdd[3 * n + d], mean_bar
-        )
-        runge_bar.qdd[d], runge_bar.qdd[n + d], runge_bar.qdd[2 * n + d], runge_bar.qdd[3 * n + d] = a, b, c, e
-    for k in range(3, -1, -1):
-        evaluate(tree, params, assembly, state, work, runge, call, k)
-        clear_motion(tree, state_bar, params)
-        for d in range(n):
-            work_bar.qdd[d] = runge_bar.qdd[k * n + d]
-        with_outputs = call.wants_outputs if k == 0 else 0
-        dynamics_adjoint(
-            tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, multiplier, output_bar, call, with_outputs
-        )
-        for i in range(m):
-            accumulate(state_bar.q, i, runge_bar.q[k * m + i])
-        for d in range(n):
-            accumulate(state_bar.qd, d, runge_bar.qd[k * n + d])
-        if k > 0:
-            hand_down(tree, params, params_bar, state_bar, runge, runge_bar, k)
-    for d in range(n):
-        state.qd[d] = runge.qd0[d]
-    for i in range(m):
-        state.q[i] = runge.q0[i]
-
-
-@sweep
-def hand_down(tree, params, params_bar, state_bar, runge, runge_bar, k):
-    """State k was start + part (rate, acceleration) of evaluation k - 1: its cotangents go there."""
-    n, weight = tree.n_dofs, 1.0 if k == 3 else 0.5
-    part = fraction(params.world_dt[0], weight)
-    runge_bar.part[0] = zero(part)
-    for d in range(n):
-        runge.rate[d] = runge.qd[(k - 1) * n + d]
-        runge_bar.rate[d] = zero(part)
-    move_adjoint(tree, runge.q0, runge.rate, part, state_bar.q, runge_bar.q, runge_bar.rate, runge_bar.part)
-    for d in range(n):
-        qdd_bar, part_bar = advanced_adjoint(runge.qd0[d], runge.qdd[(k - 1) * n + d], part, state_bar.qd[d])
-        accumulate(runge_bar.qd, (k - 1) * n + d, runge_bar.rate[d])
-        accumulate(runge_bar.qd, d, state_bar.qd[d])
-        accumulate(runge_bar.qdd, (k - 1) * n + d, qdd_bar)
-        accumulate(runge_bar.part, 0, part_bar)
-    accumulate(params_bar.world_dt, 0, scaled(runge_bar.part[0], weight))
+        articulated_adjoint(tree, assembly, assembly_bar, work, work_bar, multiplier, call)
+        forces_adjoint(tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, call)
+        if call.wants_outputs != 0:
+            outputs_adjoint(tree, assembly, assembly_bar, work, work_bar, output_bar)
+        kinematics_adjoint(tree, params_bar, assembly_bar, state, state_bar, work, work_bar, call)

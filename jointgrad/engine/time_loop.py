@@ -4,34 +4,39 @@ A pack of environments goes through the whole motion before the next pack starts
 processor's cache. The user's arrays, axes (time, batch, value), are read and written in place.
 """
 
-from ..compiler.kernel import accumulate, add_lanes, all_finite, gather, kernel, lanes_of, mark, scatter, sweep
 from ..compiler.elementary import select
+from ..compiler.kernel import accumulate, add_lanes, all_finite, gather, kernel, lanes_of, mark, scatter, sweep
 from ..compiler.trace import traced
+from .clear import clear_motion, clear_work, zero
+from .stages.articulated import articulated
 from .stages.assembly import assembly_stage, assembly_stage_adjoint
+from .stages.forces import forces
 from .stages.kinematics import kinematics, kinematics_adjoint
 from .stages.outputs import outputs, outputs_adjoint
-from .step import clear, clear_motion, dynamics, step, step_adjoint, zero
+from .step import step, step_adjoint
 
 # what a program does: keep the present state in a slot, go back to one, go on some steps, reverse one step
 STORE, LOAD, ADVANCE, REVERSE = range(4)
+# when parameters are assembled: they are already, once for all environments, or anew for every pack
+DONE, ONCE, EACH_PACK = range(3)
 NUMBER = 8  # bytes
 
 
 @sweep
-def fill(field, n, base, base_dot, env, count):
+def fill(field, n, base, base_dot, at):
     """n numbers per environment, from one row of the user's array."""
-    offset = env * n * NUMBER
+    offset = at.env * n * NUMBER
     dot = base_dot
     if base_dot != 0:
         dot += offset
-    gather(field, 0, n, base + offset, dot, n * NUMBER, count)
+    gather(field, 0, n, base + offset, dot, n * NUMBER, at.count)
 
 
 @sweep
-def empty(field, n, base, base_dot, env, count):
+def empty(field, n, base, base_dot, at):
     """n numbers per environment, into one row of the user's array."""
-    offset = env * n * NUMBER
-    scatter(field, 0, n, base + offset, base_dot + offset, n * NUMBER, count)
+    offset = at.env * n * NUMBER
+    scatter(field, 0, n, base + offset, base_dot + offset, n * NUMBER, at.count)
 
 
 @sweep
@@ -42,33 +47,33 @@ def at_row(base, row, batch, n):
     return base + row * batch * n * NUMBER
 
 
-@sweep
-def assemble(tree, params, gauge, assembly, call, env, count):
+@kernel
+def assemble(tree, params, gauge, assembly, call, at):
     """Parameters of these environments, and what the step needs of them."""
     cell = 0
     for f in range(call.n_fields):
         stride, dot = call.param_stride[f], call.param_dot[f]
         if dot != 0:
-            dot += env * stride
-        gather(params.all, cell, call.param_size[f], call.param[f] + env * stride, dot, stride, count)
+            dot += at.env * stride
+        gather(params.all, cell, call.param_size[f], call.param[f] + at.env * stride, dot, stride, at.count)
         cell += call.param_size[f]
     per_env = 0 if call.gauge_is_shared != 0 else tree.n_frames * NUMBER
-    gather(gauge.rotation, 0, 9 * tree.n_frames, call.gauge_rotation + 9 * env * per_env, 0, 9 * per_env, count)
-    gather(gauge.axis, 0, 3 * tree.n_frames, call.gauge_axis + 3 * env * per_env, 0, 3 * per_env, count)
+    gather(gauge.rotation, 0, 9 * tree.n_frames, call.gauge_rotation + 9 * at.env * per_env, 0, 9 * per_env, at.count)
+    gather(gauge.axis, 0, 3 * tree.n_frames, call.gauge_axis + 3 * at.env * per_env, 0, 3 * per_env, at.count)
     assembly_stage(tree, params, gauge, assembly)
 
 
 @sweep
-def controls(tree, state, call, k, env, count):
-    """u and outside forces of step k."""
+def controls(tree, state, call, at):
+    """u and outside forces of the present step."""
+    k, nu, batch = at.step, tree.n_actuators, call.batch
     if call.u != 0:
-        nu = tree.n_actuators
-        fill(state.u, nu, at_row(call.u, k, call.batch, nu), at_row(call.u_dot, k, call.batch, nu), env, count)
+        fill(state.u, nu, at_row(call.u, k, batch, nu), at_row(call.u_dot, k, batch, nu), at)
     if call.force != 0:
         dot = call.force_dot
         if dot != 0:
             dot += k * call.force_step
-        fill(state.force, 6 * tree.n_links, call.force + k * call.force_step, dot, env, count)
+        fill(state.force, 6 * tree.n_links, call.force + k * call.force_step, dot, at)
 
 
 @traced
@@ -93,10 +98,10 @@ def finiteness(tree, params, work):
     return and_finite(of_q, of_qd)
 
 
-@sweep
-def advance(tree, params, assembly, state, work, runge, call, k, env, count):
+@kernel
+def advance(tree, params, assembly, state, work, runge, call, at):
     """One step; an environment that leaves the finite numbers stays where it was, and the others do not notice."""
-    controls(tree, state, call, k, env, count)
+    controls(tree, state, call, at)
     step(tree, params, assembly, state, work, runge, call)
     acc = finiteness(tree, params, work)
     if all_finite(acc):
@@ -106,7 +111,7 @@ def advance(tree, params, assembly, state, work, runge, call, k, env, count):
             state.qd[d] = work.qd_next[d]
     else:
         if call.status != 0:
-            mark(acc, call.status + env * NUMBER, k, count)
+            mark(acc, call.status + at.env * NUMBER, at.step, at.count)
         for i in range(tree.n_q):
             state.q[i] = kept(acc, work.q_next[i], state.q[i])
         for d in range(tree.n_dofs):
@@ -114,139 +119,143 @@ def advance(tree, params, assembly, state, work, runge, call, k, env, count):
 
 
 @sweep
-def keep_state(tree, state, call, k, env, count):
-    row = k // call.interval
-    nq, nv = tree.n_q, tree.n_dofs
-    empty(state.q, nq, at_row(call.q, row, call.batch, nq), at_row(call.q_dot, row, call.batch, nq), env, count)
-    empty(state.qd, nv, at_row(call.qd, row, call.batch, nv), at_row(call.qd_dot, row, call.batch, nv), env, count)
-
-
-@sweep
-def write_output(field, width, number, tree, call, k, env, count):
+def write_output(field, width, number, tree, call, at):
     n = width * tree.n_links
     if call.output[number] != 0:
-        dot = at_row(call.output_dot[number], k, call.batch, n)
-        empty(field, n, at_row(call.output[number], k, call.batch, n), dot, env, count)
-
-
-@sweep
-def write_outputs(tree, assembly, work, output, call, k, env, count):
-    outputs(tree, assembly, work, output)
-    write_output(output.position, 3, 0, tree, call, k, env, count)
-    write_output(output.rotation, 9, 1, tree, call, k, env, count)
-    write_output(output.velocity, 6, 2, tree, call, k, env, count)
-
-
-@sweep
-def pack_count(state, call, env):
-    lanes = lanes_of(state.q)
-    return lanes if call.last - env >= lanes else call.last - env
+        dot = at_row(call.output_dot[number], at.step, call.batch, n)
+        empty(field, n, at_row(call.output[number], at.step, call.batch, n), dot, at)
 
 
 @kernel
-def rollout(tree, params, gauge, assembly, state, work, runge, output, call):
-    if call.assemble == 1:
-        assemble(tree, params, gauge, assembly, call, 0, 1)
-    env = call.first
-    while env < call.last:
-        count = pack_count(state, call, env)
-        if call.assemble == 2:
-            assemble(tree, params, gauge, assembly, call, env, count)
-        fill(state.q, tree.n_q, call.q0, call.q0_dot, env, count)
-        fill(state.qd, tree.n_dofs, call.qd0, call.qd0_dot, env, count)
+def write_outputs(tree, params, assembly, state, work, output, call, at):
+    """Named outputs of the present state."""
+    kinematics(tree, params, assembly, state, work)
+    outputs(tree, assembly, work, output)
+    write_output(output.position, 3, 0, tree, call, at)
+    write_output(output.rotation, 9, 1, tree, call, at)
+    write_output(output.velocity, 6, 2, tree, call, at)
+
+
+@sweep
+def keep_state(tree, state, call, at):
+    row, batch, nq, nv = at.step // call.interval, call.batch, tree.n_q, tree.n_dofs
+    empty(state.q, nq, at_row(call.q, row, batch, nq), at_row(call.q_dot, row, batch, nq), at)
+    empty(state.qd, nv, at_row(call.qd, row, batch, nv), at_row(call.qd_dot, row, batch, nv), at)
+
+
+@sweep
+def take_pack(state, call, at, env):
+    """Turn to the environments from `env` on, as many as a pack holds."""
+    lanes = lanes_of(state.q)
+    at.env = env
+    at.count = lanes if call.last - env >= lanes else call.last - env
+
+
+@kernel
+def rollout(tree, params, gauge, assembly, state, work, runge, output, call, at):
+    for env in range(call.first, call.last, lanes_of(state.q)):
+        take_pack(state, call, at, env)
+        if call.assemble == EACH_PACK or (call.assemble == ONCE and env == call.first):
+            assemble(tree, params, gauge, assembly, call, at)
+        fill(state.q, tree.n_q, call.q0, call.q0_dot, at)
+        fill(state.qd, tree.n_dofs, call.qd0, call.qd0_dot, at)
         for k in range(call.steps):
+            at.step = k
             if call.q != 0 and k % call.interval == 0:
-                keep_state(tree, state, call, k, env, count)
+                keep_state(tree, state, call, at)
             if call.wants_outputs != 0:
-                kinematics(tree, params, assembly, state, work)
-                write_outputs(tree, assembly, work, output, call, k, env, count)
-            advance(tree, params, assembly, state, work, runge, call, k, env, count)
+                write_outputs(tree, params, assembly, state, work, output, call, at)
+            advance(tree, params, assembly, state, work, runge, call, at)
+        at.step = call.steps
         if call.wants_outputs != 0:
-            kinematics(tree, params, assembly, state, work)
-            write_outputs(tree, assembly, work, output, call, call.steps, env, count)
-        empty(state.q, tree.n_q, call.q_last, call.q_last_dot, env, count)
-        empty(state.qd, tree.n_dofs, call.qd_last, call.qd_last_dot, env, count)
-        env += lanes_of(state.q)
+            write_outputs(tree, params, assembly, state, work, output, call, at)
+        empty(state.q, tree.n_q, call.q_last, call.q_last_dot, at)
+        empty(state.qd, tree.n_dofs, call.qd_last, call.qd_last_dot, at)
 
 
 # the reverse ------------------------------------------------------------------------------------------------------------
 
 
 @sweep
-def read_output_bar(field, width, number, tree, call, k, env, count):
+def read_output_bar(field, width, number, tree, call, at):
     n = width * tree.n_links
     if call.output_bar[number] != 0:
-        fill(field, n, at_row(call.output_bar[number], k, call.batch, n), 0, env, count)
+        fill(field, n, at_row(call.output_bar[number], at.step, call.batch, n), 0, at)
 
 
 @sweep
-def read_output_bars(tree, output_bar, call, k, env, count):
-    read_output_bar(output_bar.position, 3, 0, tree, call, k, env, count)
-    read_output_bar(output_bar.rotation, 9, 1, tree, call, k, env, count)
-    read_output_bar(output_bar.velocity, 6, 2, tree, call, k, env, count)
+def read_output_bars(tree, output_bar, call, at):
+    read_output_bar(output_bar.position, 3, 0, tree, call, at)
+    read_output_bar(output_bar.rotation, 9, 1, tree, call, at)
+    read_output_bar(output_bar.velocity, 6, 2, tree, call, at)
 
 
 @sweep
-def add_state_bars(tree, state_bar, work_bar, call, k, env, count):
-    """The cotangent of state k: what came back through the step, and what the loss itself says of it."""
-    nq, nv = tree.n_q, tree.n_dofs
-    has_own = call.each != 0 or k == call.steps
-    row = k if call.each != 0 else 0
-    for field, total, base, n in (
-        (work_bar.q_next, state_bar.q, call.q_bar, nq),
-        (work_bar.qd_next, state_bar.qd, call.qd_bar, nv),
-    ):
-        if has_own and base != 0:
-            fill(field, n, at_row(base, row, call.batch, n), 0, env, count)
-        else:
-            for i in range(n):
-                field[i] = zero(total[i])
+def add_own(field, total, base, n, call, at):
+    """field = total + the loss's own cotangent of the present state, where it has one."""
+    if base != 0 and (call.each != 0 or at.step == call.steps):
+        row = at.step if call.each != 0 else 0
+        fill(field, n, at_row(base, row, call.batch, n), 0, at)
         for i in range(n):
             accumulate(field, i, total[i])
+    else:
+        for i in range(n):
+            field[i] = total[i]
 
 
 @sweep
-def reverse_last_outputs(tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, output_bar, call, env, count):
+def add_state_bars(tree, state_bar, work_bar, call, at):
+    """What came back through the step, and what the loss itself says, is the cotangent of the step before's next state."""
+    add_own(work_bar.q_next, state_bar.q, call.q_bar, tree.n_q, call, at)
+    add_own(work_bar.qd_next, state_bar.qd, call.qd_bar, tree.n_dofs, call, at)
+
+
+@kernel
+def reverse_last_outputs(
+    tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, output_bar, call, at
+):  # fmt: skip
     """Outputs of the last state, which no step starts from."""
-    fill(state.q, tree.n_q, call.q_last, 0, env, count)
-    fill(state.qd, tree.n_dofs, call.qd_last, 0, env, count)
+    fill(state.q, tree.n_q, call.q_last, 0, at)
+    fill(state.qd, tree.n_dofs, call.qd_last, 0, at)
     kinematics(tree, params, assembly, state, work)
-    clear(tree, work, work_bar)
+    clear_work(tree, work, work_bar)
+    nothing = work_bar.v[tree.n_bodies]
     for b in range(tree.n_bodies):
-        work_bar.c[b] = work_bar.v[b]
+        work_bar.c[b] = nothing
     for d in range(tree.n_dofs):
-        work_bar.S[d] = work_bar.v[0]
-    read_output_bars(tree, output_bar, call, call.steps, env, count)
+        work_bar.S[d] = nothing
+    read_output_bars(tree, output_bar, call, at)
     outputs_adjoint(tree, assembly, assembly_bar, work, work_bar, output_bar)
     kinematics_adjoint(tree, params_bar, assembly_bar, state, state_bar, work, work_bar, call)
 
 
-@sweep
+@kernel
 def reverse_step(
     tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, multiplier, output_bar, runge, runge_bar,
-    spare, call, k, env, count
+    spare, call, at
 ):  # fmt: skip
-    """Recompute step k from its state, then reverse it. In a lane that left the finite numbers the step changed nothing."""
-    controls(tree, state, call, k, env, count)
+    """Recompute a step from its state, then reverse it. In a lane that left the finite numbers the step changed nothing."""
+    controls(tree, state, call, at)
     step(tree, params, assembly, state, work, runge, call)
     if call.wants_outputs != 0:
-        read_output_bars(tree, output_bar, call, k, env, count)
+        read_output_bars(tree, output_bar, call, at)
     acc = finiteness(tree, params, work)
     is_sound = all_finite(acc)
     if not is_sound:
         set_aside(tree, params_bar, assembly_bar, work_bar, spare, call)
     step_adjoint(
-        tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, multiplier, output_bar, runge, runge_bar, call
-    )
+        tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, multiplier, output_bar, runge, runge_bar,
+        call,
+    )  # fmt: skip
     if not is_sound:
         restore(tree, params_bar, assembly_bar, state_bar, spare, call, acc)
     if call.u_bar != 0:
         nu = tree.n_actuators
-        empty(state_bar.u, nu, at_row(call.u_bar, k, call.batch, nu), 0, env, count)
+        empty(state_bar.u, nu, at_row(call.u_bar, at.step, call.batch, nu), 0, at)
     if call.force_bar != 0:
         n = 6 * tree.n_links
-        empty(state_bar.force, n, at_row(call.force_bar, k, call.batch, n), 0, env, count)
-    add_state_bars(tree, state_bar, work_bar, call, k, env, count)
+        empty(state_bar.force, n, at_row(call.force_bar, at.step, call.batch, n), 0, at)
+    add_state_bars(tree, state_bar, work_bar, call, at)
 
 
 @sweep
@@ -279,102 +288,112 @@ def restore(tree, params_bar, assembly_bar, state_bar, spare, call, acc):
 
 
 @sweep
-def reverse_interval(
-    tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, multiplier, output_bar, runge, runge_bar,
-    slots, spare, call, interval, begin, length, env, count
-):  # fmt: skip
-    """Run the program that reverses one interval, from the state kept at its start."""
-    nq, nv, start = tree.n_q, tree.n_dofs, interval * call.interval
-    fill(state.q, nq, at_row(call.q, interval, call.batch, nq), 0, env, count)
-    fill(state.qd, nv, at_row(call.qd, interval, call.batch, nv), 0, env, count)
-    k = start
-    for line in range(begin, begin + length):
-        action, argument, at = call.program[3 * line], call.program[3 * line + 1], call.program[3 * line + 2]
-        if action == REVERSE:
-            reverse_step(
-                tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, multiplier, output_bar, runge,
-                runge_bar, spare, call, k, env, count,
-            )  # fmt: skip
-        elif action == ADVANCE:
-            for _ in range(argument):
-                advance(tree, params, assembly, state, work, runge, call, k, env, count)
-                k += 1
-        elif action == STORE:
-            for i in range(nq):
-                slots.q[argument * nq + i] = state.q[i]
-            for d in range(nv):
-                slots.qd[argument * nv + d] = state.qd[d]
-        else:
-            k = start + at
-            for i in range(nq):
-                state.q[i] = slots.q[argument * nq + i]
-            for d in range(nv):
-                state.qd[d] = slots.qd[argument * nv + d]
+def store(tree, state, slots, slot):
+    for i in range(tree.n_q):
+        slots.q[slot * tree.n_q + i] = state.q[i]
+    for d in range(tree.n_dofs):
+        slots.qd[slot * tree.n_dofs + d] = state.qd[d]
 
 
 @sweep
-def hand_over_params(params_bar, call, env, count):
+def load(tree, state, slots, slot):
+    for i in range(tree.n_q):
+        state.q[i] = slots.q[slot * tree.n_q + i]
+    for d in range(tree.n_dofs):
+        state.qd[d] = slots.qd[slot * tree.n_dofs + d]
+
+
+@sweep
+def reverse_interval(
+    tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, multiplier, output_bar, runge, runge_bar,
+    slots, spare, call, at, interval
+):  # fmt: skip
+    """Run the program that reverses one interval, from the state kept at its start."""
+    nq, nv, start = tree.n_q, tree.n_dofs, interval * call.interval
+    fill(state.q, nq, at_row(call.q, interval, call.batch, nq), 0, at)
+    fill(state.qd, nv, at_row(call.qd, interval, call.batch, nv), 0, at)
+    at.step = start
+    is_last = start + call.interval >= call.steps
+    line = call.program_length if is_last else 0
+    end = line + (call.tail_length if is_last else call.program_length)
+    while line < end:
+        action, argument, place = call.program[3 * line], call.program[3 * line + 1], call.program[3 * line + 2]
+        if action == REVERSE:
+            reverse_step(
+                tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, multiplier, output_bar, runge,
+                runge_bar, spare, call, at,
+            )  # fmt: skip
+        elif action == ADVANCE:
+            for _ in range(argument):
+                advance(tree, params, assembly, state, work, runge, call, at)
+                at.step += 1
+        elif action == STORE:
+            store(tree, state, slots, argument)
+        else:
+            load(tree, state, slots, argument)
+            at.step = start + place
+        line += 1
+
+
+@sweep
+def hand_over_params(params_bar, call, at):
     """Shared parameters: the sum over the environments of a chunk, in their order. Others: to each its own."""
     cell = 0
     for f in range(call.n_fields):
         stride, size = call.param_stride[f], call.param_size[f]
         if stride == 0:
-            row = call.params_sum + (env // call.chunk) * call.n_params * NUMBER
+            row = call.params_sum + (at.env // call.chunk) * call.n_params * NUMBER
             for k in range(cell, cell + size):
-                add_lanes(params_bar.all, k, row + k * NUMBER, count)
+                add_lanes(params_bar.all, k, row + k * NUMBER, at.count)
         else:
-            scatter(params_bar.all, cell, size, call.param_bar[f] + env * stride, 0, stride, count)
+            scatter(params_bar.all, cell, size, call.param_bar[f] + at.env * stride, 0, stride, at.count)
         cell += size
 
 
 @kernel
 def rollout_adjoint(
     tree, params, params_bar, gauge, assembly, assembly_bar, state, state_bar, work, work_bar, multiplier, output_bar, runge,
-    runge_bar, slots, spare, call
+    runge_bar, slots, spare, call, at
 ):  # fmt: skip
-    if call.assemble == 1:
-        assemble(tree, params, gauge, assembly, call, 0, 1)
-    env = call.first
-    while env < call.last:
-        count = pack_count(state, call, env)
-        if call.assemble == 2:
-            assemble(tree, params, gauge, assembly, call, env, count)
+    for env in range(call.first, call.last, lanes_of(state.q)):
+        take_pack(state, call, at, env)
+        if call.assemble == EACH_PACK or (call.assemble == ONCE and env == call.first):
+            assemble(tree, params, gauge, assembly, call, at)
         for i in range(call.n_params):
             params_bar.all[i] = zero(params.world_dt[0])
         for i in range(call.n_assembly):
             assembly_bar.all[i] = zero(params.world_dt[0])
         clear_motion(tree, state_bar, params)
+        at.step = call.steps
         if call.wants_outputs != 0:
             reverse_last_outputs(
-                tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, output_bar, call, env, count
+                tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, output_bar, call, at
             )
-        add_state_bars(tree, state_bar, work_bar, call, call.steps, env, count)
-        n_intervals = (call.steps + call.interval - 1) // call.interval
-        for interval in range(n_intervals - 1, -1, -1):
-            begin, length = 0, call.program_length
-            if interval == n_intervals - 1:
-                begin, length = call.program_length, call.tail_length
+        add_state_bars(tree, state_bar, work_bar, call, at)
+        for interval in range((call.steps - 1) // call.interval, -1, -1):
             reverse_interval(
                 tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, multiplier, output_bar, runge,
-                runge_bar, slots, spare, call, interval, begin, length, env, count,
+                runge_bar, slots, spare, call, at, interval,
             )  # fmt: skip
-        empty(work_bar.q_next, tree.n_q, call.q0_bar, 0, env, count)
-        empty(work_bar.qd_next, tree.n_dofs, call.qd0_bar, 0, env, count)
+        empty(work_bar.q_next, tree.n_q, call.q0_bar, 0, at)
+        empty(work_bar.qd_next, tree.n_dofs, call.qd0_bar, 0, at)
         if call.wants_params != 0:
             assembly_stage_adjoint(tree, params, params_bar, gauge, assembly, assembly_bar)
-            hand_over_params(params_bar, call, env, count)
-        env += lanes_of(state.q)
+            hand_over_params(params_bar, call, at)
 
 
 @kernel
-def evaluation(tree, params, gauge, assembly, state, work, output, call):
+def evaluation(tree, params, gauge, assembly, state, work, output, call, at):
     """Everything about one pack of states, left in the tables for whoever called."""
-    count = pack_count(state, call, call.first)
-    assemble(tree, params, gauge, assembly, call, call.first, count)
-    fill(state.q, tree.n_q, call.q0, 0, call.first, count)
-    fill(state.qd, tree.n_dofs, call.qd0, 0, call.first, count)
-    controls(tree, state, call, 0, call.first, count)
-    dynamics(tree, params, assembly, state, work, call)
+    take_pack(state, call, at, call.first)
+    at.step = 0
+    assemble(tree, params, gauge, assembly, call, at)
+    fill(state.q, tree.n_q, call.q0, 0, at)
+    fill(state.qd, tree.n_dofs, call.qd0, 0, at)
+    controls(tree, state, call, at)
+    kinematics(tree, params, assembly, state, work)
+    forces(tree, params, assembly, state, work, call)
+    articulated(tree, assembly, work, call)
     outputs(tree, assembly, work, output)
 
 

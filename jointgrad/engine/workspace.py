@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..compiler.field import INTEGERS, SCALAR, Schema
+from ..compiler.field import CURSOR, INTEGERS, SCALAR, Schema
 from ..model.arrays import PARAMS as NAMED_PARAMS
 
 # integrators, in the order of INTEGRATORS
@@ -99,12 +99,15 @@ SCHEMA = Schema(
         "state": STATE, "state_bar": STATE, "work": WORK, "work_bar": WORK_BAR, "multiplier": MULTIPLIER,
         "output": OUTPUT, "output_bar": OUTPUT, "runge": RUNGE, "runge_bar": {"q": 1, "qd": 1, "qdd": 1, "rate": 1, "part": 1},
         "slots": {"q": 1, "qd": 1}, "spare": {"params": 1, "assembly": 1, "q": 1, "qd": 1}, "call": CALL,
+        # where the time loop is: step, first environment of the pack, how many environments it holds
+        "at": {"step": CURSOR, "env": CURSOR, "count": CURSOR},
     },
     kernels=(
         "assembly_stage", "assembly_stage_adjoint",
         "kinematics", "kinematics_adjoint", "forces", "forces_adjoint", "articulated", "articulated_adjoint",
         "integration", "integration_adjoint", "outputs", "outputs_adjoint",
-        "step", "step_adjoint", "rollout", "rollout_adjoint", "evaluation",
+        "runge_kutta", "runge_kutta_adjoint", "step", "step_adjoint",
+        "assemble", "advance", "write_outputs", "reverse_step", "reverse_last_outputs", "rollout", "rollout_adjoint", "evaluation",
     ),
 )  # fmt: skip
 

@@ -1,0 +1,40 @@
+"""Setting cotangents to zero before a reverse adds to them."""
+
+from ..compiler.kernel import sweep
+from ..compiler.trace import traced
+
+
+@traced
+def zero(anything):
+    return 0.0 * anything
+
+
+@traced
+def six_zeros(anything):
+    return (0.0 * anything,) * 6
+
+
+@sweep
+def clear_work(tree, work, work_bar):
+    for b in range(tree.n_bodies + 1):
+        work_bar.pose[b] = six_zeros(work.v[b][0])
+        work_bar.v[b] = six_zeros(work.v[b][0])
+    work_bar.c[tree.n_bodies] = six_zeros(work.v[0][0])
+
+
+@sweep
+def clear_state(tree, state_bar, params, call):
+    clear_motion(tree, state_bar, params)
+    for a in range(tree.n_actuators):
+        state_bar.u[a] = zero(params.world_dt[0])
+    if call.force != 0:
+        for k in range(6 * tree.n_links):
+            state_bar.force[k] = zero(params.world_dt[0])
+
+
+@sweep
+def clear_motion(tree, state_bar, params):
+    for i in range(tree.n_q):
+        state_bar.q[i] = zero(params.world_dt[0])
+    for d in range(tree.n_dofs):
+        state_bar.qd[d] = zero(params.world_dt[0])
