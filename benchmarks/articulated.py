@@ -94,7 +94,11 @@ def check_against_pinocchio(model, data) -> float:
     start.q[:, 3:7], start.qd[:] = (1, 0, 0, 0), 0.0  # at rest and upright both conventions of rates agree
     q = np.r_[start.q[0, :3], 0, 0, 0, 1, start.q[0, 7:]]
     tau = np.r_[np.zeros(6), u[0, 0]]
-    order = [model.joints[model.getJointId(n)].idx_q for n in ours.joint_names if n.endswith(("hip_joint", "upper_joint", "lower_joint"))]
+    order = [
+        model.joints[model.getJointId(n)].idx_q
+        for n in ours.joint_names
+        if n.endswith(("hip_joint", "upper_joint", "lower_joint"))
+    ]
     rates = [i - 1 for i in order]
     q_pin, tau_pin = q.copy(), tau.copy()
     q_pin[order], tau_pin[rates] = q[7:], tau[6:]
@@ -157,7 +161,9 @@ def chain(n: int):
         robot.add_link(f"l{i}", 0.1, (0, 0, -0.05), (1e-4, 1e-4, 1e-5))
         axis = (1, 0, 0) if i % 2 else (0, 1, 0)
         place = (0, 0, -0.1 if i else 0.0)
-        robot.add_joint(f"j{i}", "revolute", f"l{i - 1}" if i else None, f"l{i}", position=place, axis=axis, damping=0.01)
+        robot.add_joint(
+            f"j{i}", "revolute", f"l{i - 1}" if i else None, f"l{i}", position=place, axis=axis, damping=0.01
+        )
     return robot.compile(dt=1e-4)
 
 
@@ -176,7 +182,11 @@ def growth(repeats: int) -> dict:
         motion = jg.rollout(model, start, u, steps=steps, threads=1)
         bar = np.ones_like(motion.last.q)
         times = best(
-            {"forward": lambda: jg.rollout(model, start, u, steps=steps, threads=1), "backward": lambda: motion.backward(bar)}, repeats
+            {
+                "forward": lambda: jg.rollout(model, start, u, steps=steps, threads=1),
+                "backward": lambda: motion.backward(bar),
+            },
+            repeats,
         )
         return times["forward"], times["backward"]
 
@@ -189,7 +199,10 @@ def growth(repeats: int) -> dict:
     out = {}
     for name, (sizes, run) in sweeps.items():
         forward, backward = zip(*(run(n) for n in sizes), strict=True)
-        out[f"exponent_{name}_forward"], out[f"exponent_{name}_backward"] = exponent(sizes, forward), exponent(sizes, backward)
+        out[f"exponent_{name}_forward"], out[f"exponent_{name}_backward"] = (
+            exponent(sizes, forward),
+            exponent(sizes, backward),
+        )
     return out
 
 
@@ -207,7 +220,9 @@ def memory() -> dict:
     model, start, u = laikago_in_flight(1, 5000)
     u = 0.01 * u
     bar, wrt = np.ones_like(start.q), ("state", "params")
-    jg.rollout(model, start, u[:50], threads=1).backward(bar, wrt=wrt)  # warm up: code and workspace are there from here on
+    jg.rollout(model, start, u[:50], threads=1).backward(
+        bar, wrt=wrt
+    )  # warm up: code and workspace are there from here on
     before = resident()
     Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew
     motion = jg.rollout(model, start, u, threads=1)
@@ -239,7 +254,11 @@ def cold_start(quick: bool) -> dict:
             for name in ("first_use_empty_cache_s", "first_use_from_cache_s"):
                 env = os.environ | {"JOINTGRAD_CACHE": folder, "PYTHONPATH": root}
                 out = subprocess.run(
-                    [sys.executable, "-c", COLD.format(robot=robot)], env=env, capture_output=True, text=True, check=True
+                    [sys.executable, "-c", COLD.format(robot=robot)],
+                    env=env,
+                    capture_output=True,
+                    text=True,
+                    check=True,
                 )
                 imported, first = map(float, out.stdout.split())
                 found["import_s"] = max(found["import_s"], imported if name.endswith("from_cache_s") else 0.0)
@@ -277,8 +296,12 @@ def main() -> None:
     found |= forward_and_backward(repeats)
     found |= growth(max(3, repeats // 3))
     print(f"python {' '.join(sys.argv)}   MuJoCo {mujoco.__version__}, Pinocchio {pin.__version__}, one core")
-    print(f"checked: flight against MuJoCo {found['error_mujoco']:.1e}, acceleration against Pinocchio {found['error_pinocchio']:.1e}")
-    print(f"per environment and step: ours {found['forward_us']:.3f} us, MuJoCo {found['mujoco_us']:.2f} us, aba {found['pinocchio_aba_us']:.2f} us")
+    print(
+        f"checked: flight against MuJoCo {found['error_mujoco']:.1e}, acceleration against Pinocchio {found['error_pinocchio']:.1e}"
+    )
+    print(
+        f"per environment and step: ours {found['forward_us']:.3f} us, MuJoCo {found['mujoco_us']:.2f} us, aba {found['pinocchio_aba_us']:.2f} us"
+    )
     for key, sign, goal, words in GOALS:
         met = found[key] >= goal if sign == ">=" else found[key] <= goal
         print(f"{'ok  ' if met else 'MISS'} {found[key]:8.2f}  (goal {sign} {goal:g})  {words}")

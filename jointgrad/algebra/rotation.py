@@ -69,5 +69,3 @@ def body_cotangent(quat, tangent_bar):
 def frame_cotangent(quat, tangent_bar):
     """The same for a small turn in the axes of the frame that the quaternion maps into."""
     return scale(quaternion_product((0.0, *tangent_bar), quat), 2.0 * inverse(dot(quat, quat)))
-
-

@@ -68,20 +68,25 @@ def load(label: str, fn: Callable) -> Code | None:
         return None
     if not data.startswith(_MAGIC):
         return None
-    checksum, symbol, machine = data[len(_MAGIC) :].split(b"\n", 2)
+    checksum, _, content = data[len(_MAGIC) :].partition(b"\n")
     # a file cut short by a full disk must not be run
-    return Code(symbol.decode(), machine) if hashlib.sha256(machine).hexdigest().encode() == checksum else None
+    if hashlib.sha256(content).hexdigest().encode() != checksum:
+        return None
+    symbol, _, machine = content.partition(b"\n")
+    return Code(symbol.decode(), machine)
 
 
 def save(label: str, fn: Callable, code: Code) -> None:
     """Write whole or not at all; a cache that cannot be written costs time, never the result."""
     path = _path(label, fn)
-    content = b"\n".join([_MAGIC[:-1], hashlib.sha256(code.machine).hexdigest().encode(), code.symbol.encode(), code.machine])
+    content = code.symbol.encode() + b"\n" + code.machine
+    checksum = hashlib.sha256(content).hexdigest().encode()
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-            file.write(content)
-        os.replace(file.name, path)
+        with tempfile.TemporaryDirectory(dir=path.parent) as folder_:
+            draft = Path(folder_) / "draft"
+            draft.write_bytes(_MAGIC + checksum + b"\n" + content)
+            os.replace(draft, path)
     except OSError:
         return
 

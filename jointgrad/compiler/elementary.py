@@ -96,11 +96,11 @@ def select(condition, a, b):
 
 
 def maximum(a, b):
-    return select(a > b, a, b)
+    return select(b > a, b, a)
 
 
 def minimum(a, b):
-    return select(b > a, a, b)
+    return select(a > b, b, a)
 
 
 def clamp(x, low, high):
@@ -114,8 +114,8 @@ def inverse(x):
 
 def safe_div(a, b):
     """a / b, and 0 where b is 0."""
-    nonzero = b * b > 0.0
-    return select(nonzero, a * inverse(select(nonzero, b, 1.0)), 0.0)
+    vanishes = 5e-324 > b * b  # false for NaN, which goes on
+    return select(vanishes, 0.0, a * inverse(select(vanishes, 1.0, b)))
 
 
 def root(x):
@@ -125,8 +125,8 @@ def root(x):
 
 def safe_root(x):
     """Square root, 0 where x is not positive, with derivative 0 there."""
-    positive = x > 0.0
-    return select(positive, _sqrt(select(positive, x, 1.0)), 0.0)
+    vanishes = 5e-324 > x  # false for NaN, which goes on
+    return select(vanishes, 0.0, _sqrt(select(vanishes, 1.0, x)))
 
 
 def safe_norm(v):

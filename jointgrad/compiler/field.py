@@ -97,7 +97,9 @@ class PlainField(list):
     """Rows of one field when nothing is compiled: a row is a number, or a tuple where the width is more than one."""
 
 
-def plain_tables(schema: Schema, rows: Mapping[str, int], integers: Mapping[str, Any], zero: Any = 0.0) -> SimpleNamespace:
+def plain_tables(
+    schema: Schema, rows: Mapping[str, int], integers: Mapping[str, Any], zero: Any = 0.0
+) -> SimpleNamespace:
     """The same tables as Python lists, for the no-compiler mode; every number may be of any type."""
     tables = SimpleNamespace()
     for table, widths in schema.tables.items():

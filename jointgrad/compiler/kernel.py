@@ -17,7 +17,19 @@ from collections.abc import Callable, Iterable
 from . import cache
 from .field import Frame, Schema, accumulate
 
-__all__ = ["Kernel", "Library", "accumulate", "add_lanes", "all_finite", "gather", "kernel", "lanes_of", "mark", "scatter", "sweep"]
+__all__ = [
+    "Kernel",
+    "Library",
+    "accumulate",
+    "add_lanes",
+    "all_finite",
+    "gather",
+    "kernel",
+    "lanes_of",
+    "mark",
+    "scatter",
+    "sweep",
+]
 
 
 class Sweep:
@@ -122,7 +134,11 @@ def _announce(name: str) -> None:
     """The first compilation in a process takes seconds: say so once."""
     if not _announced.is_set():
         _announced.set()
-        print("jointgrad: compiling the engine for this machine (once; kept in the cache) ...", file=sys.stderr, flush=True)
+        print(
+            "jointgrad: compiling the engine for this machine (once; kept in the cache) ...",
+            file=sys.stderr,
+            flush=True,
+        )
 
 
 def _called(fn: Callable, kind: type) -> list:

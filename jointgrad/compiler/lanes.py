@@ -520,7 +520,9 @@ def compiled_operator(operator_: Traced, pack: PackType):
         out, flat = _plain_outputs(operator_.fn, argtypes) if pack.parts == 1 else _dual_outputs(operator_, argtypes)
 
         def codegen(context, builder, sig, values):
-            packs = [p for t, v in zip(argtypes, values, strict=True) for p in _flat_packs(context, builder, t, v, pack)]
+            packs = [
+                p for t, v in zip(argtypes, values, strict=True) for p in _flat_packs(context, builder, t, v, pack)
+            ]
             inputs = [v for p in packs for v in _parts(builder, pack, p)]
             results = _assemble(builder, pack, emit(builder, flat, inputs, pack.lanes))
             return _packed_up(context, builder, out, pack, iter(results))

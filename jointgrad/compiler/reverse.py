@@ -103,7 +103,7 @@ def evaluate(graph: Graph, outputs: list, values: list) -> list:
         elif node.op == "neg":
             result = -args[0]
         elif node.op == "div":
-            result = el.inverse(args[1]) if is_constant(args[0], 1) else args[0] / args[1]
+            result = el.inverse(args[1]) if is_constant(node.args[0], 1) else args[0] / args[1]
         elif node.op == "sqrt":
             result = el.root(args[0])
         else:
@@ -138,7 +138,9 @@ def adjoint(operator: Traced, wrt: str, at_zero: str = "") -> Traced:
             by_name[z] = tuple(graph.node("input", ("zero", k, j)) for j in range(len(sizes[z])))
         outs = fn(*(by_name[n] for n in names))
         flat_bars = flatten(bars)
-        assert len(flatten(outs)) == len(flat_bars), f"{operator} has {len(flatten(outs))} results, got {len(flat_bars)} cotangents"
+        assert len(flatten(outs)) == len(flat_bars), (
+            f"{operator} has {len(flatten(outs))} results, got {len(flat_bars)} cotangents"
+        )
         bar = cotangents(graph, flatten(outs), flat_bars)
         result = tuple(shaped_like(by_name[w], [bar.get(id(x), 0.0) for x in flatten(by_name[w])]) for w in wanted)
         return graph, result if len(result) > 1 else result[0]

@@ -66,7 +66,9 @@ class Node:
 
     def __truediv__(self, other):
         if isinstance(other, Node):
-            raise TypeError("a division whose denominator may vanish: use safe_div, or inverse() of what cannot be zero")
+            raise TypeError(
+                "a division whose denominator may vanish: use safe_div, or inverse() of what cannot be zero"
+            )
         return self.graph.node("div", self, other)
 
     def __rtruediv__(self, other):
@@ -80,6 +82,11 @@ class Node:
 
     def __lt__(self, other):
         return self.graph.node("gt", other, self)
+
+    def __eq__(self, other):
+        raise TypeError("a traced function cannot ask whether a value equals another: use select(a > b, ...)")
+
+    __hash__ = object.__hash__
 
     def __bool__(self):
         raise TypeError("a traced function cannot branch on a value: use select(condition, a, b)")

@@ -22,7 +22,9 @@ def linearize(
     q, qd, is_batched = checked_state(model, state)
     n, batch = 2 * model.nv, q.shape[0]
     u = np.zeros((*q.shape[:1], model.nu)[0 if is_batched else 1 :]) if u is None else u
-    u = checked("u", u, (*((batch,) if is_batched else ()), model.nu), controls_hint(model, np.shape(u))).reshape(batch, model.nu)
+    u = checked("u", u, (*((batch,) if is_batched else ()), model.nu), controls_hint(model, np.shape(u))).reshape(
+        batch, model.nu
+    )
     per_row = _per_row(model, batch, n, wrt == "params")
     rows = [np.repeat(x, n, axis=0) for x in (q, qd, u)]
     pushes = None

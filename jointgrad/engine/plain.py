@@ -40,7 +40,9 @@ def _joined(numbers: list, like: Any) -> Any:
     if home in ("torch", "jax", "jaxlib"):
         module = sys.modules["torch"] if home == "torch" else sys.modules["jax"].numpy
         shape = max((tuple(getattr(x, "shape", ())) for x in numbers), key=len)
-        return module.stack([module.broadcast_to(module.asarray(x), shape) for x in numbers], -1)
+        return module.stack(
+            [module.broadcast_to(x if hasattr(x, "shape") else module.asarray(x), shape) for x in numbers], -1
+        )
     return list(numbers)
 
 
@@ -82,14 +84,18 @@ def _with_state(model: Model, q: Any, qd: Any, u: Any, force: Any, params: Any) 
     return z
 
 
-def step(model: Model, q: Any, qd: Any, u: Any = None, force: Any = None, params: Mapping[str, Any] | None = None) -> tuple[Any, Any]:
+def step(
+    model: Model, q: Any, qd: Any, u: Any = None, force: Any = None, params: Mapping[str, Any] | None = None
+) -> tuple[Any, Any]:
     """Next q and qd, as numbers of the same kind; arrays have the values on their last axis."""
     z = _with_state(model, q, qd, u, force, params)
     step_kernel(z.tree, z.params, z.assembly, z.state, z.work, z.runge, z.call)
     return _joined(z.work.q_next, q), _joined(z.work.qd_next, qd)
 
 
-def acceleration(model: Model, q: Any, qd: Any, u: Any = None, force: Any = None, params: Mapping[str, Any] | None = None) -> Any:
+def acceleration(
+    model: Model, q: Any, qd: Any, u: Any = None, force: Any = None, params: Mapping[str, Any] | None = None
+) -> Any:
     """qdd of the state."""
     z = _with_state(model, q, qd, u, force, params)
     kinematics(z.tree, z.params, z.assembly, z.state, z.work)

@@ -50,7 +50,9 @@ class _Inputs:
         return 0 if self.force is None or self.force.ndim == 3 else self.force[0].nbytes
 
 
-def step(model: Model, state: State, u: Any = None, force: Any = None, threads: int | None = None, on_nan: str = "raise") -> State:
+def step(
+    model: Model, state: State, u: Any = None, force: Any = None, threads: int | None = None, on_nan: str = "raise"
+) -> State:
     """The state one time step on. u (batch, nu); force (batch, n_links, 6) as MuJoCo's xfrc_applied: force, torque, world
     axes, at the centre of mass."""
     controls = None if u is None else np.asarray(u)[None]
@@ -117,7 +119,9 @@ def _checked_inputs(model: Model, state: State, u: Any, steps: int | None, force
 class Trajectory:
     """A motion: states over time, axes (time, batch, value), and its derivatives."""
 
-    def __init__(self, model: Model, inputs: _Inputs, schedule: Schedule | None, outputs: tuple[str, ...], threads: int) -> None:
+    def __init__(
+        self, model: Model, inputs: _Inputs, schedule: Schedule | None, outputs: tuple[str, ...], threads: int
+    ) -> None:
         self.model, self._inputs, self._schedule, self._threads = model, inputs, schedule, threads
         shape = (inputs.batch,)
         self._q = self._qd = None
@@ -232,7 +236,9 @@ class Trajectory:
         if missing:
             raise InputError(f'there is no output "{missing[0]}"; the names are {", ".join(OUTPUTS)}')
         return [
-            checked(f'bars["{o}"]', bars[o], (i.steps + 1, *batch, self.model.n_links, *OUTPUTS[o])) if o in bars else None
+            checked(f'bars["{o}"]', bars[o], (i.steps + 1, *batch, self.model.n_links, *OUTPUTS[o]))
+            if o in bars
+            else None
             for o in OUTPUTS
         ]
 
@@ -250,13 +256,17 @@ class Trajectory:
 class _Reverse:
     """One pass back: the arrays that it fills, and the work on a share of the batch."""
 
-    def __init__(self, trajectory: Trajectory, state_bars: list, each: bool, output_bars: list, wrt: Sequence[str]) -> None:
+    def __init__(
+        self, trajectory: Trajectory, state_bars: list, each: bool, output_bars: list, wrt: Sequence[str]
+    ) -> None:
         i, model = trajectory._inputs, trajectory.model
         self.trajectory, self.inputs, self.model = trajectory, i, model
         self.state_bars, self.each, self.output_bars, self.wrt = state_bars, each, output_bars, wrt
         self.q0_bar, self.qd0_bar = np.empty_like(i.q), np.empty_like(i.qd)
         self.u_bar = np.empty_like(i.u) if "u" in wrt and i.u is not None else None
-        self.force_bar = np.empty((i.steps, i.batch, model.n_links, 6)) if "force" in wrt and i.force is not None else None
+        self.force_bar = (
+            np.empty((i.steps, i.batch, model.n_links, 6)) if "force" in wrt and i.force is not None else None
+        )
         self.params_bar: dict[str, np.ndarray] = {}
         self.sums = None
         if "params" in wrt:
@@ -311,7 +321,7 @@ def _explanation(trajectory: Trajectory) -> str:
     """Which environment left the finite numbers, when, and where in the robot."""
     env = int(np.argmax(trajectory.status >= 0))
     k = int(trajectory.status[env])
-    return f"environment {env} left the finite numbers at step {k}{_culprit(trajectory, env)}; try a smaller dt, or on_nan=\"freeze\" to go on without it"
+    return f'environment {env} left the finite numbers at step {k}{_culprit(trajectory, env)}; try a smaller dt, or on_nan="freeze" to go on without it'
 
 
 def _culprit(trajectory: Trajectory, env: int) -> str:

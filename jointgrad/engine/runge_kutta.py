@@ -79,7 +79,20 @@ def runge_kutta(tree, params, assembly, state, work, runge, call):
 
 @kernel
 def runge_kutta_adjoint(
-    tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, multiplier, output_bar, runge, runge_bar, call
+    tree,
+    params,
+    params_bar,
+    assembly,
+    assembly_bar,
+    state,
+    state_bar,
+    work,
+    work_bar,
+    multiplier,
+    output_bar,
+    runge,
+    runge_bar,
+    call,
 ):
     """Each evaluation is repeated, last first, and reversed; runge_bar collects what later ones gave earlier ones."""
     n, m, dt = tree.n_dofs, tree.n_q, params.world_dt[0]

@@ -157,7 +157,9 @@ def checked(name: str, value: Any, shape: tuple[int | str, ...], hint: str = "")
     array = np.asarray(value) if isinstance(value, np.ndarray) else np.asarray(value, dtype=np.float64)
     if array.dtype != np.float64:
         raise InputError(f"{name} has dtype {array.dtype}, but must be float64: pass {name}.astype(float)")
-    if len(array.shape) != len(shape) or any(isinstance(s, int) and s != a for s, a in zip(shape, array.shape, strict=True)):
+    if len(array.shape) != len(shape) or any(
+        isinstance(s, int) and s != a for s, a in zip(shape, array.shape, strict=True)
+    ):
         wanted = "(" + ", ".join(map(str, shape)) + ("," if len(shape) == 1 else "") + ")"
         raise InputError(f"{name} has shape {array.shape}, but must have {wanted}{hint}")
     if not np.isfinite(array).all():
@@ -178,13 +180,19 @@ def checked_state(model: Model, state: State) -> tuple[np.ndarray, np.ndarray, b
         raise InputError(f"the model has parameters for {model.batch} environments, but the state has no batch axis")
     for start in model.topology.quaternions:
         if not (np.abs(q[..., start : start + 4]).max(-1) > 0).all():
-            raise InputError(f"state.q holds a quaternion of zero length at entries {start} to {start + 3}; (1, 0, 0, 0) is no turn")
+            raise InputError(
+                f"state.q holds a quaternion of zero length at entries {start} to {start + 3}; (1, 0, 0, 0) is no turn"
+            )
     return q.reshape(-1, model.nq), qd.reshape(-1, model.nv), is_batched
 
 
 def _missing(model: Model, what: str, shape: tuple) -> str:
     t = model.topology
-    return f" (the model has {len(t.joint_names)} joints, nq={model.nq}: {', '.join(t.dof_names[:6])} ...)" if shape and shape[-1] != model.nq else ""
+    return (
+        f" (the model has {len(t.joint_names)} joints, nq={model.nq}: {', '.join(t.dof_names[:6])} ...)"
+        if shape and shape[-1] != model.nq
+        else ""
+    )
 
 
 def controls_hint(model: Model, shape: tuple) -> str:

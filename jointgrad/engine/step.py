@@ -1,6 +1,6 @@
 """One step, as a table of contents: one call per stage down the page, the same calls back up.
 
-    q, qd, u -> kinematics -> forces -> articulated -> integration -> next q, qd
+q, qd, u -> kinematics -> forces -> articulated -> integration -> next q, qd
 """
 
 from ..compiler.kernel import kernel

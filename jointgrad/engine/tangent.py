@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from .rollout import Trajectory
 
 
-def tangents(trajectory: Trajectory, q: Any, qd: Any, u: Any, force: Any, params: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
+def tangents(
+    trajectory: Trajectory, q: Any, qd: Any, u: Any, force: Any, params: Mapping[str, Any]
+) -> tuple[np.ndarray, np.ndarray]:
     """Tangents of all states, (T+1, batch, nq) and (T+1, batch, nv)."""
     i, model = trajectory._inputs, trajectory.model
     batch = (i.batch,) if i.is_batched else ()

@@ -138,8 +138,14 @@ def rows_of(tree: Mapping[str, Any], slots: int = 0) -> dict[str, int]:
         "q": q,
         "qd": dofs,
     }
-    return {f"{t}.{f}": tables[t][f] for t, fields in SCHEMA.tables.items() if t in tables for f in fields if f in tables[t]}
+    return {
+        f"{t}.{f}": tables[t][f] for t, fields in SCHEMA.tables.items() if t in tables for f in fields if f in tables[t]
+    }
 
 
 # names for the place where a whole table begins
-ALIASES = {"params.all": "params.link_mass", "params_bar.all": "params_bar.link_mass", "assembly_bar.all": "assembly_bar.frame_pose"}
+ALIASES = {
+    "params.all": "params.link_mass",
+    "params_bar.all": "params_bar.link_mass",
+    "assembly_bar.all": "assembly_bar.frame_pose",
+}

@@ -77,7 +77,9 @@ class Topology:
 class Model:
     """A compiled world: what it is made of never changes; `replace` gives a model with other numbers."""
 
-    def __init__(self, topology: Topology, params: Mapping[str, np.ndarray], initial: np.ndarray, batch: int | None = None):
+    def __init__(
+        self, topology: Topology, params: Mapping[str, np.ndarray], initial: np.ndarray, batch: int | None = None
+    ):
         self.topology, self._initial, self.batch = topology, initial, batch
         self.params: Mapping[str, np.ndarray] = MappingProxyType({k: _frozen(v) for k, v in params.items()})
 
@@ -131,9 +133,13 @@ class Model:
             raise InputError(f'"{name}" must hold real numbers, but has dtype {array.dtype}')
         array = np.array(array, dtype=np.float64)
         if array.shape != shape and array.shape[1:] != shape:
-            raise InputError(f'"{name}" must have shape {shape}, or {("batch", *shape)} per environment, but has {array.shape}')
+            raise InputError(
+                f'"{name}" must have shape {shape}, or {("batch", *shape)} per environment, but has {array.shape}'
+            )
         if np.isnan(array).any() or (np.isinf(array).any() and "limit" not in name):
-            raise InputError(f'"{name}" contains a value that is not finite, first at {tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])}')
+            raise InputError(
+                f'"{name}" contains a value that is not finite, first at {tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])}'
+            )
         check_physical(name, array, self.topology)
         return array, None if array.shape == shape else array.shape[0]
 
@@ -148,14 +154,18 @@ def check_physical(name: str, array: np.ndarray, topology: Topology) -> None:
     if name in ("link.mass", "joint.armature", "joint.damping") and (flat < 0).any():
         row = int(np.argwhere(flat < 0)[0][1])
         names = topology.link_names if name == "link.mass" else topology.joint_names
-        raise InputError(f"{name} of {row_name(row, names)} is negative ({flat[flat < 0][0]:g}); it must be zero or more")
+        raise InputError(
+            f"{name} of {row_name(row, names)} is negative ({flat[flat < 0][0]:g}); it must be zero or more"
+        )
     if name == "link.inertia":
         bad = np.argwhere(triangle_violation(flat) > 0)
         if len(bad):
             raise InputError(inertia_message(topology.link_names[bad[0][1]], flat[tuple(bad[0])]))
     if name == "joint.placement" and (np.sum(flat[..., 3:] ** 2, -1) == 0).any():
         row = int(np.argwhere(np.sum(flat[..., 3:] ** 2, -1) == 0)[0][1])
-        raise InputError(f"the orientation of joint {row_name(row, topology.joint_names)} is a quaternion of zero length; (1, 0, 0, 0) is no turn")
+        raise InputError(
+            f"the orientation of joint {row_name(row, topology.joint_names)} is a quaternion of zero length; (1, 0, 0, 0) is no turn"
+        )
     if name == "joint.axis":
         bad = np.argwhere(np.sum(flat**2, -1) == 0)
         if len(bad):
@@ -194,7 +204,11 @@ def unknown(kind: str, name: str, names: Any) -> str:
     import difflib
 
     close = difflib.get_close_matches(str(name), list(names), n=1)
-    hint = f'did you mean "{close[0]}"?' if close else f"the {kind}s are {', '.join(list(names)[:8])}" + (" ..." if len(list(names)) > 8 else "")
+    hint = (
+        f'did you mean "{close[0]}"?'
+        if close
+        else f"the {kind}s are {', '.join(list(names)[:8])}" + (" ..." if len(list(names)) > 8 else "")
+    )
     return f'there is no {kind} "{name}"; {hint}'
 
 

@@ -129,7 +129,9 @@ def _list_robot(placed: _Placed, listing: _Listing) -> None:
         stack += reversed(children[name])
     lost = [name for name in robot.links if name not in seen]
     if lost:
-        raise ModelError(f'robot "{robot.name}" has a cycle: link "{lost[0]}" is reached from no root; remove one joint of the loop')
+        raise ModelError(
+            f'robot "{robot.name}" has a cycle: link "{lost[0]}" is reached from no root; remove one joint of the loop'
+        )
     for actuator in robot.actuators.values():
         if actuator.joint not in robot.joints:
             raise ModelError(f'actuator "{actuator.name}" drives joint "{actuator.joint}", which does not exist')
@@ -145,14 +147,20 @@ def _check_joint(joint: Joint, robot: Description) -> None:
         if not np.isfinite(value).all():
             raise ModelError(f'{what} of joint "{joint.name}" is {getattr(joint, what)}; it must be finite')
     if not np.any(np.asarray(joint.orientation, dtype=np.float64)):
-        raise ModelError(f'the orientation of joint "{joint.name}" is a quaternion of zero length; (1, 0, 0, 0) is no turn')
+        raise ModelError(
+            f'the orientation of joint "{joint.name}" is a quaternion of zero length; (1, 0, 0, 0) is no turn'
+        )
     if joint.kind not in ("fixed", "spherical", "free") and not np.any(np.asarray(joint.axis, dtype=np.float64)):
         raise ModelError(f'the axis of joint "{joint.name}" has zero length')
     for what in ("damping", "armature"):
         if getattr(joint, what) < 0:
-            raise ModelError(f'{what} of joint "{joint.name}" is negative ({getattr(joint, what)}); it must be zero or more')
+            raise ModelError(
+                f'{what} of joint "{joint.name}" is negative ({getattr(joint, what)}); it must be zero or more'
+            )
     if joint.kind == "free" and joint.parent is not None:
-        raise ModelError(f'free joint "{joint.name}" hangs on link "{joint.parent}"; only the world can be the parent of a free joint')
+        raise ModelError(
+            f'free joint "{joint.name}" hangs on link "{joint.parent}"; only the world can be the parent of a free joint'
+        )
 
 
 def _check_link(link: Link) -> None:
@@ -180,7 +188,9 @@ def _list_link(placed: _Placed, link: Link, joints: list[Joint], seen: dict[str,
         if number:
             parent = len(listing.frames) - 1
         elif joint.parent is None and joint.kind != "free":
-            listing.frames.append(Frame(f"{prefix}{joint.name}.base", FIXED, None, None, placed.position, placed.orientation))
+            listing.frames.append(
+                Frame(f"{prefix}{joint.name}.base", FIXED, None, None, placed.position, placed.orientation)
+            )
             parent = len(listing.frames) - 1
         first = len(listing.frames)
         listing.frames += _primitives(joint, prefix, parent, first, placed)
@@ -231,7 +241,9 @@ def _numbers(joint: Joint, count: int) -> tuple[list[float], list[float]]:
         value = getattr(joint, what)
         values = [0.0] * count if value is None else list(np.atleast_1d(np.asarray(value, dtype=np.float64)))
         if len(values) != count:
-            raise ModelError(f'{what} of joint "{joint.name}" has {len(values)} numbers, but a {joint.kind} joint has {count}')
+            raise ModelError(
+                f'{what} of joint "{joint.name}" has {len(values)} numbers, but a {joint.kind} joint has {count}'
+            )
         out.append([float(v) for v in values])
     return out[0], out[1]
 
@@ -254,7 +266,9 @@ def _rotation(quaternion: Any) -> np.ndarray:
 
 
 def _pose_in_world(placed: _Placed, joint: Joint) -> tuple[float, ...]:
-    position = np.asarray(placed.position) + _rotation(placed.orientation) @ np.asarray(joint.position, dtype=np.float64)
+    position = np.asarray(placed.position) + _rotation(placed.orientation) @ np.asarray(
+        joint.position, dtype=np.float64
+    )
     a, b = np.array(_unit(placed.orientation)), np.array(_unit(joint.orientation))
     w = a[0] * b[0] - a[1:] @ b[1:]
     return (*position, *_unit((w, *(a[0] * b[1:] + b[0] * a[1:] + np.cross(a[1:], b[1:])))))
@@ -277,7 +291,9 @@ def _check_names(listing: _Listing) -> None:
     ):
         twice = sorted({n for n in names if names.count(n) > 1}) if len(set(names)) < len(names) else []
         if twice:
-            raise ModelError(f'two {kind}s of the world are called "{twice[0]}"; add robots with name=... to tell them apart')
+            raise ModelError(
+                f'two {kind}s of the world are called "{twice[0]}"; add robots with name=... to tell them apart'
+            )
 
 
 # from lists to arrays ---------------------------------------------------------------------------------------------------
@@ -321,9 +337,7 @@ def _topology(listing: _Listing, frame_body: list[int], integrator: int) -> Topo
         "n_dof": [N_DOF[k] for k in kind], "reference": _references(parent, kind), "is_last": [int(kind[b] != FREE and b not in parent) for b in range(n)],
         "actuator_kind": [d[0] for d in drives], "actuator_dof": [d[1] for d in drives], "actuator_q": [d[2] for d in drives],
     }  # fmt: skip
-    dof_names = [
-        f.name if N_DOF[f.kind] == 1 else f"{f.name}[{j}]" for f in frames for j in range(N_DOF[f.kind])
-    ]
+    dof_names = [f.name if N_DOF[f.kind] == 1 else f"{f.name}[{j}]" for f in frames for j in range(N_DOF[f.kind])]
     return Topology(
         tree,
         tuple(name for name, _, _ in listing.links),
@@ -333,17 +347,23 @@ def _topology(listing: _Listing, frame_body: list[int], integrator: int) -> Topo
     )
 
 
-def _drive(name: str, joint: str, actuator: Actuator, listing: _Listing, first_q: Any, first_dof: Any) -> tuple[int, int, int]:
+def _drive(
+    name: str, joint: str, actuator: Actuator, listing: _Listing, first_q: Any, first_dof: Any
+) -> tuple[int, int, int]:
     """Kind, degree of freedom and coordinate of an actuator."""
     kinds = [f.kind for f in listing.frames]
     dofs = [(i, k) for i in listing.frame_of_joint[joint] for k in range(N_DOF[kinds[i]])]
     if not 0 <= actuator.component < len(dofs):
-        raise ModelError(f'actuator "{name}" drives component {actuator.component} of joint "{joint}", which has {len(dofs)} degrees of freedom')
+        raise ModelError(
+            f'actuator "{name}" drives component {actuator.component} of joint "{joint}", which has {len(dofs)} degrees of freedom'
+        )
     i, k = dofs[actuator.component]
     code = {"torque": TORQUE, "position": POSITION, "velocity": VELOCITY}[actuator.kind]
     is_turn = kinds[i] == SPHERICAL or (kinds[i] == FREE and k >= 3)
     if is_turn and (code == POSITION or actuator.bias[1]):
-        raise ModelError(f'actuator "{name}" serves a position of joint "{joint}", which has no such coordinate; use torque or velocity')
+        raise ModelError(
+            f'actuator "{name}" serves a position of joint "{joint}", which has no such coordinate; use torque or velocity'
+        )
     return code, int(first_dof[i]) + k, int(first_q[i]) + (0 if is_turn else k)
 
 
@@ -399,7 +419,9 @@ def _check_moving_mass(listing: _Listing, topology: Topology, params: dict[str, 
     n = tree["n_bodies"]
     heavy = np.zeros(n + 1, dtype=bool)
     for j, (_, link, _) in enumerate(listing.links):
-        heavy[tree["link_body"][j]] |= link.mass > 0 or (tree["kind"] + [0])[tree["link_body"][j]] == REVOLUTE and any(link.inertia)
+        heavy[tree["link_body"][j]] |= (
+            link.mass > 0 or (tree["kind"] + [0])[tree["link_body"][j]] == REVOLUTE and any(link.inertia)
+        )
     for b in range(n - 1, -1, -1):
         if heavy[b] or params["joint.armature"][tree["frame"][b]] > 0:
             heavy[tree["parent"][b]] |= heavy[b]

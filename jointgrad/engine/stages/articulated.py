@@ -128,7 +128,9 @@ def inward(tree, work):
                     work.S[d], work.armature[d], work.tau[d], work.IA[b], work.pA[b]
                 )
             for e in range(d - 1, first - 1, -1):
-                work.U[e], work.D_inv[e], work.u[e], IA, pA = eliminate(work.S[e], work.armature[e], work.tau[e], IA, pA)
+                work.U[e], work.D_inv[e], work.u[e], IA, pA = eliminate(
+                    work.S[e], work.armature[e], work.tau[e], IA, pA
+                )
             if p < n:
                 accumulate(work.IA, p, IA)
                 accumulate(work.pA, p, pA)
@@ -222,7 +224,9 @@ def multipliers(tree, work, work_bar, multiplier):
         else:
             m = multiplier.m[tree.parent[b]]
             for k in range(tree.n_dof[b]):
-                multiplier.mu[d + k], m = accelerate(work.S[d + k], work.U[d + k], work.D_inv[d + k], multiplier.u[d + k], m)
+                multiplier.mu[d + k], m = accelerate(
+                    work.S[d + k], work.U[d + k], work.D_inv[d + k], multiplier.u[d + k], m
+                )
             multiplier.m[b] = m
 
 
@@ -282,7 +286,9 @@ def articulated_adjoint(tree, assembly, assembly_bar, work, work_bar, multiplier
     multipliers(tree, work, work_bar, multiplier)
     n = tree.n_bodies
     for b in range(n):
-        v_bar, work_bar.c[b], multiplier.force[b], pose_bar = body_reverse(work.I[b], work.v[b], work.a[b], multiplier.m[b])
+        v_bar, work_bar.c[b], multiplier.force[b], pose_bar = body_reverse(
+            work.I[b], work.v[b], work.a[b], multiplier.m[b]
+        )
         accumulate(work_bar.v, b, v_bar)
         accumulate(work_bar.pose, b, pose_bar)
         multiplier.a_bar[b] = work_bar.c[b]

@@ -36,7 +36,10 @@ def sprung(damping, rate, stiffness, q, rest):
 @traced
 def sprung_turn(stiffness, w, x, y, z, rw, rx, ry, rz):
     """Spring torque in body axes, along the shorter turn back to the rest orientation."""
-    return scale(rotation.rotation_vector(rotation.quaternion_product(rotation.conjugate((rw, rx, ry, rz)), (w, x, y, z))), -stiffness)
+    return scale(
+        rotation.rotation_vector(rotation.quaternion_product(rotation.conjugate((rw, rx, ry, rz)), (w, x, y, z))),
+        -stiffness,
+    )
 
 
 @traced
@@ -113,7 +116,12 @@ def forces(tree, params, assembly, state, work, call):
     for a in range(tree.n_actuators):
         d, kind = tree.actuator_dof[a], tree.actuator_kind[a]
         u, q, rate = state.u[a], state.q[tree.actuator_q[a]], state.qd[d]
-        gain, damping, bias, gear = params.actuator_gain[a], params.actuator_damping[a], params.actuator_bias[a], params.actuator_gear[a]
+        gain, damping, bias, gear = (
+            params.actuator_gain[a],
+            params.actuator_damping[a],
+            params.actuator_bias[a],
+            params.actuator_gear[a],
+        )
         command, limit = params.actuator_control_limit[a], params.actuator_force_limit[a]
         if kind == TORQUE:
             accumulate(work.tau, d, torque_drive(u, q, rate, gain, damping, bias, gear, command, limit))
@@ -155,7 +163,11 @@ def push_reverse(pose, reference, com, fx, fy, fz, bar):
     offset = times(pose[:9], com)
     at = sub(add(pose[9:], offset), reference[9:])
     at_bar = cross(force, torque_bar)
-    return (*add(bar[3:], cross(torque_bar, at)), *torque_bar), transposed_times(pose[:9], at_bar), (*cross(at, at_bar), *at_bar)
+    return (
+        (*add(bar[3:], cross(torque_bar, at)), *torque_bar),
+        transposed_times(pose[:9], at_bar),
+        (*cross(at, at_bar), *at_bar),
+    )
 
 
 @sweep
@@ -204,7 +216,12 @@ def turn_adjoint(tree, params, params_bar, state, state_bar, work_bar, call, b):
 def drive_adjoint(tree, params, params_bar, state, state_bar, work_bar, a):
     d, q, kind = tree.actuator_dof[a], tree.actuator_q[a], tree.actuator_kind[a]
     u, rate, bar = state.u[a], state.qd[d], work_bar.tau[d]
-    gain, damping, bias, gear = params.actuator_gain[a], params.actuator_damping[a], params.actuator_bias[a], params.actuator_gear[a]
+    gain, damping, bias, gear = (
+        params.actuator_gain[a],
+        params.actuator_damping[a],
+        params.actuator_bias[a],
+        params.actuator_gear[a],
+    )
     command, limit = params.actuator_control_limit[a], params.actuator_force_limit[a]
     if kind == TORQUE:
         bars = torque_drive_adjoint(u, state.q[q], rate, gain, damping, bias, gear, command, limit, bar)

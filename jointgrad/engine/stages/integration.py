@@ -95,7 +95,9 @@ def integration_adjoint(tree, params, params_bar, state, state_bar, work, work_b
     if tree.integrator == EXPLICIT:
         move_adjoint(tree, state.q, state.qd, dt, work_bar.q_next, state_bar.q, state_bar.qd, params_bar.world_dt)
     else:
-        move_adjoint(tree, state.q, work.qd_next, dt, work_bar.q_next, state_bar.q, work_bar.qd_next, params_bar.world_dt)
+        move_adjoint(
+            tree, state.q, work.qd_next, dt, work_bar.q_next, state_bar.q, work_bar.qd_next, params_bar.world_dt
+        )
     for d in range(tree.n_dofs):
         work_bar.qdd[d], dt_bar = advanced_adjoint(state.qd[d], work.qdd[d], dt, work_bar.qd_next[d])
         accumulate(state_bar.qd, d, work_bar.qd_next[d])

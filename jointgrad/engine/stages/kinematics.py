@@ -124,7 +124,13 @@ def kinematics(tree, params, assembly, state, work):
             )
         else:
             work.pose[b] = free_pose(
-                state.q[q], state.q[q + 1], state.q[q + 2], state.q[q + 3], state.q[q + 4], state.q[q + 5], state.q[q + 6]
+                state.q[q],
+                state.q[q + 1],
+                state.q[q + 2],
+                state.q[q + 3],
+                state.q[q + 4],
+                state.q[q + 5],
+                state.q[q + 6],
             )
     for b in range(n):
         pose, reference, kind, d = work.pose[b], work.pose[tree.reference[b]], tree.kind[b], tree.dof[b]
@@ -256,7 +262,5 @@ def kinematics_adjoint(tree, params_bar, assembly_bar, state, state_bar, work, w
             accumulate(work_bar.c, p, work_bar.c[b])
             accumulate(work_bar.pose, p, force)
             if call.wants_params != 0:
-                accumulate(
-                    assembly_bar.placement, b, force_on_joint(work.pose[p], work.pose[tree.reference[b]], force)
-                )
+                accumulate(assembly_bar.placement, b, force_on_joint(work.pose[p], work.pose[tree.reference[b]], force))
     accumulate(params_bar.world_gravity, 0, gravity_cotangent(work_bar.c[tree.n_bodies]))

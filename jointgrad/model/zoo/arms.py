@@ -21,7 +21,9 @@ def pendulum(n: int = 1, damping: float = 0.0, torque_limit: float = float("inf"
 
 
 def double_pendulum(
-    lengths: tuple[float, float] = (0.5, 0.5), masses: tuple[float, float] = (1.0, 1.0), damping: tuple[float, float] = (0.0, 0.0)
+    lengths: tuple[float, float] = (0.5, 0.5),
+    masses: tuple[float, float] = (1.0, 1.0),
+    damping: tuple[float, float] = (0.0, 0.0),
 ) -> Description:
     """Two point masses on massless rods, hanging along -z, turning about y; both joints driven."""
     robot = Description("double_pendulum")

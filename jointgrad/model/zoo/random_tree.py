@@ -52,7 +52,11 @@ def _unit(rng: np.random.Generator, n: int) -> tuple[float, ...]:
 
 def _add_joint(robot, rng, name, kind, parent, child, passive) -> None:
     kind = str(kind)
-    options = dict(damping=rng.uniform(0.1, 1), stiffness=rng.uniform(0.1, 3), armature=rng.uniform(0.05, 0.3)) if passive else {}
+    options = (
+        dict(damping=rng.uniform(0.1, 1), stiffness=rng.uniform(0.1, 3), armature=rng.uniform(0.05, 0.3))
+        if passive
+        else {}
+    )
     place = dict(position=tuple(rng.normal(size=3) * 0.3), orientation=_unit(rng, 4))
     axis = _unit(rng, 3)
     robot.add_joint(name, kind, parent, child, axis=axis, second_axis=_unit(rng, 3), **place, **options)

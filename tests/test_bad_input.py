@@ -1,0 +1,371 @@
+"""Everything that can be wrong with what comes in: one clear error each, naming the thing and what would be right."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import jointgrad as jg
+
+NAN, INF = float("nan"), float("inf")
+
+
+def arm() -> jg.Description:
+    """Two links: an upper one on a hinge, a lower one on a ball."""
+    robot = jg.Description("arm")
+    robot.add_link("upper", 1.0, (0, 0, -0.2), (0.1, 0.1, 0.1))
+    robot.add_link("lower", 0.5, (0, 0, -0.2), (0.1, 0.1, 0.1))
+    robot.add_joint("shoulder", "revolute", None, "upper")
+    robot.add_joint("elbow", "spherical", "upper", "lower", position=(0, 0, -0.4))
+    robot.add_actuator("motor", "shoulder")
+    return robot
+
+
+@pytest.fixture(scope="module")
+def model():
+    return arm().compile()
+
+
+def message(error: type[Exception], call, *words: str) -> str:
+    """Calls, and returns the one clear sentence; every word must be in it, and it must be one line."""
+    with pytest.raises(error) as caught:
+        call()
+    text = str(caught.value)
+    missing = [word for word in words if word not in text]
+    assert not missing, f"{missing} not in: {text}"
+    assert "\n" not in text
+    return text
+
+
+# robots -----------------------------------------------------------------------------------------------------------------
+
+
+def with_cycle(robot):
+    for name in ("a", "b"):
+        robot.add_link(name, 1.0, (0, 0, 0), (0.1, 0.1, 0.1))
+    robot.add_joint("ab", "revolute", "a", "b")
+    robot.add_joint("ba", "revolute", "b", "a")
+
+
+def with_joint(robot, kind, mass=1.0, **options):
+    robot.add_link("extra", mass, (0, 0, 0), (0.1, 0.1, 0.1) if mass else (0, 0, 0))
+    robot.add_joint("more", kind, "lower", "extra", **options)
+
+
+def change(part, name, **values):
+    def edit(robot):
+        for key, value in values.items():
+            setattr(getattr(robot, part)(name), key, value)
+
+    return edit
+
+
+ROBOTS = {
+    "negative mass": (change("link", "upper", mass=-1.0), ['link "upper"', "negative", "zero or more"]),
+    "mass NaN": (change("link", "upper", mass=NAN), ["mass", 'link "upper"', "finite"]),
+    "centre of mass NaN": (change("link", "lower", com=(0, NAN, 0)), ["com", 'link "lower"', "finite"]),
+    "centre of mass of two numbers": (change("link", "lower", com=(0, 1)), ["com", 'link "lower"', "3"]),
+    "mass in words": (change("link", "lower", mass="heavy"), ["mass", 'link "lower"', "number"]),
+    "triangle inequality": (
+        change("link", "upper", inertia=(0.1, 0, 0, 0.1, 0, 0.5)),
+        ['inertia of link "upper"', "principal moments 0.1, 0.1, 0.5", "sum of the other two"],
+    ),
+    "negative inertia": (change("link", "upper", inertia=(-0.1, 0, 0, -0.1, 0, -0.1)), ['"upper"', "positive"]),
+    "inertia of four numbers": (change("link", "upper", inertia=(1, 2, 3, 4)), ["inertia", 'link "upper"', "6"]),
+    "cycle": (with_cycle, ["cycle", 'link "a"', "remove one joint"]),
+    "link that carries itself": (change("joint", "elbow", parent="lower"), ["cycle", 'link "lower"']),
+    "two parents": (
+        lambda r: r.add_joint("x", "revolute", None, "lower"),
+        ['link "lower"', "several parents", "one parent"],
+    ),
+    "massless moving link": (
+        lambda r: with_joint(r, "revolute", mass=0.0),
+        ['joint "more"', 'link "extra"', "no mass", "give the link a mass", "armature"],
+    ),
+    "free joint inside a robot": (lambda r: with_joint(r, "free"), ['free joint "more"', "only the world"]),
+    "quaternion of zero length": (
+        change("joint", "elbow", orientation=(0, 0, 0, 0)),
+        ['joint "elbow"', "quaternion of zero length", "(1, 0, 0, 0)"],
+    ),
+    "start at a zero quaternion": (change("joint", "elbow", initial=(0, 0, 0, 0)), ["quaternion", "not all are zero"]),
+    "rest at a zero quaternion": (change("joint", "elbow", rest=(0, 0, 0, 0)), ["quaternion", "not all are zero"]),
+    "quaternion of three numbers": (change("joint", "elbow", orientation=(1, 0, 0)), ["quaternion", "four numbers"]),
+    "axis of zero length": (change("joint", "shoulder", axis=(0, 0, 0)), ['axis of joint "shoulder"', "zero length"]),
+    "axis of two numbers": (change("joint", "shoulder", axis=(0, 1)), ["axis", 'joint "shoulder"', "3"]),
+    "second axis of zero length": (
+        lambda r: with_joint(r, "universal", second_axis=(0, 0, 0)),
+        ["second_axis", 'joint "more"', "zero length"],
+    ),
+    "position NaN": (change("joint", "shoulder", position=(0, NAN, 0)), ["position", 'joint "shoulder"', "finite"]),
+    "rest NaN": (change("joint", "shoulder", rest=NAN), ["rest", 'joint "shoulder"', "finite"]),
+    "start NaN": (change("joint", "shoulder", initial=NAN), ["initial", 'joint "shoulder"', "finite"]),
+    "start of two numbers": (change("joint", "shoulder", initial=(1, 2)), ['joint "shoulder"', "2 numbers", "has 1"]),
+    "negative damping": (change("joint", "shoulder", damping=-1.0), ["damping", 'joint "shoulder"', "negative"]),
+    "negative armature": (change("joint", "shoulder", armature=-1.0), ["armature", 'joint "shoulder"', "negative"]),
+    "unknown parent": (change("joint", "elbow", parent="uper"), ['joint "elbow"', '"uper"', "no such link"]),
+    "kind changed to an unknown one": (change("joint", "elbow", kind="ball"), ['"elbow"', '"ball"', "spherical"]),
+    "actuator of an unknown joint": (change("actuator", "motor", joint="hip"), ['"motor"', '"hip"', "does not exist"]),
+    "component out of range": (
+        change("actuator", "motor", component=1),
+        ['"motor"', "component 1", 'joint "shoulder"', "1 degrees"],
+    ),
+    "position servo on a ball": (
+        change("actuator", "motor", joint="elbow", kind="position"),
+        ['"motor"', 'joint "elbow"', "use torque or velocity"],
+    ),
+    "gain NaN": (change("actuator", "motor", gain=NAN), ["gain", 'actuator "motor"', "finite"]),
+    "limits in the wrong order": (change("actuator", "motor", force_limit=(1, -1)), ["force_limit", '"motor"']),
+}
+
+
+@pytest.mark.parametrize("name", ROBOTS)
+def test_robot(name):
+    """A robot that cannot be simulated as described."""
+    edit, words = ROBOTS[name]
+    robot = arm()
+    edit(robot)
+    message(jg.ModelError, robot.compile, *words)
+
+
+PARTS = {
+    "two links of one name": (lambda r: r.add_link("upper"), ["two links", '"upper"', "another name"]),
+    "two joints of one name": (
+        lambda r: r.add_joint("elbow", "revolute", "upper", "lower"),
+        ["two joints", '"elbow"', "another name"],
+    ),
+    "two actuators of one name": (
+        lambda r: r.add_actuator("motor", "elbow"),
+        ["two actuators", '"motor"', "another name"],
+    ),
+    "link without a name": (lambda r: r.add_link(""), ["link", "name"]),
+    "unknown link": (lambda r: r.link("uper"), ['no link "uper"', 'did you mean "upper"']),
+    "unknown joint": (lambda r: r.joint("knee"), ['no joint "knee"', "shoulder, elbow"]),
+    "unknown actuator": (lambda r: r.actuator("moter"), ['no actuator "moter"', '"motor"']),
+    "unknown kind of joint": (
+        lambda r: r.add_joint("j", "hinge", "upper", "lower"),
+        ['joint "j"', '"hinge"', "revolute"],
+    ),
+    "unknown kind of actuator": (
+        lambda r: r.add_actuator("a", "elbow", "motor"),
+        ['actuator "a"', '"motor"', "torque, position, velocity"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_part(name):
+    """What a description refuses at once."""
+    edit, words = PARTS[name]
+    robot = arm()
+    message(jg.ModelError, lambda: edit(robot), *words)
+
+
+WORLDS = {
+    "unknown integrator": (lambda: arm().compile(integrator="euler"), ['"euler"', "semi_implicit, explicit, rk4"]),
+    "no time step": (lambda: arm().compile(dt=0.0), ["dt", "more than zero", "0"]),
+    "time step NaN": (lambda: arm().compile(dt=NAN), ["dt", "nan"]),
+    "time step without end": (lambda: arm().compile(dt=INF), ["dt", "inf"]),
+    "gravity of two numbers": (lambda: arm().compile(gravity=(0, -9.81)), ["gravity", "3"]),
+    "gravity NaN": (lambda: arm().compile(gravity=(0, 0, NAN)), ["gravity", "finite"]),
+    "empty": (lambda: jg.World().compile(), ["empty", "add a robot"]),
+    "two robots of one name": (
+        lambda: jg.World().add(arm()).add(arm()).compile(),
+        ["two links", '"lower"', "name="],
+    ),
+    "unknown base": (lambda: jg.World().add(arm(), base="loose"), ['"free" or "fixed"', '"loose"']),
+    "orientation of zero length": (
+        lambda: jg.World().add(arm(), orientation=(0, 0, 0, 0)).compile(),
+        ["quaternion", "not all are zero"],
+    ),
+    "position NaN": (lambda: jg.World().add(arm(), position=(0, 0, NAN)).compile(), ["position", "finite"]),
+}
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_world(name):
+    call, words = WORLDS[name]
+    message(jg.ModelError, call, *words)
+
+
+# parameters -------------------------------------------------------------------------------------------------------------
+
+
+def entry(name, row, value):
+    """The model's own array with one row changed."""
+
+    def values(model):
+        array = np.array(model.params[name])
+        array[row] = value
+        return {name: array}
+
+    return values
+
+
+VALUES = {
+    "unknown name": (lambda m: {"link.weight": 1.0}, ['no parameter "link.weight"', "link.mass"]),
+    "wrong shape": (lambda m: {"link.mass": np.ones(3)}, ['"link.mass"', "(2,)", "(3,)"]),
+    "text": (lambda m: {"link.mass": np.array(["a", "b"])}, ['"link.mass"', "real numbers", "<U1"]),
+    "complex numbers": (lambda m: {"link.mass": np.array([1j, 1])}, ['"link.mass"', "real numbers", "complex128"]),
+    "NaN": (entry("link.com", (1, 2), NAN), ['"link.com"', "not finite", "(1, 2)"]),
+    "limit NaN": (entry("actuator.force_limit", (0, 1), NAN), ['"actuator.force_limit"', "(0, 1)"]),
+    "negative mass": (entry("link.mass", 1, -1.0), ["link.mass", '"lower"', "negative (-1)", "zero or more"]),
+    "negative mass in one environment": (
+        lambda m: {"link.mass": [[1.0, 1.0], [1.0, -2.0]]},
+        ["link.mass", '"lower"', "negative (-2)"],
+    ),
+    "triangle inequality": (
+        entry("link.inertia", 1, (0.1, 0, 0, 0.1, 0, 0.5)),
+        ['link "lower"', "principal moments", "sum of the other two"],
+    ),
+    "quaternion of zero length": (
+        entry("joint.placement", 2, (0, 0, 0, 0, 0, 0, 0)),
+        ['joint "elbow"', "quaternion of zero length", "(1, 0, 0, 0)"],
+    ),
+    "rest at a zero quaternion": (entry("joint.rest", slice(1, 5), 0.0), ["joint.rest", "quaternion of zero length"]),
+    "axis of zero length": (entry("joint.axis", 1, 0.0), ['axis of joint "shoulder"', "zero length"]),
+    "negative damping": (entry("joint.damping", 1, -1.0), ["joint.damping", '"shoulder"', "negative (-1)"]),
+    "no time step": (lambda m: {"world.dt": 0.0}, ["world.dt", "more than zero"]),
+    "two batches": (
+        lambda m: {"link.mass": np.ones((3, 2)), "link.com": np.zeros((4, 2, 3))},
+        ['"link.com"', "4 environments", "3"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_parameter(model, name):
+    """Values that `replace` refuses."""
+    values, words = VALUES[name]
+    message(jg.InputError, lambda: model.replace(values(model)), *words)
+
+
+# states, controls, forces -----------------------------------------------------------------------------------------------
+
+STEPS, BATCH = 3, 4
+
+
+def changed(array, where, value):
+    array = np.array(array)
+    array[where] = value
+    return array
+
+
+CALLS = {
+    "q of the wrong shape": (
+        lambda m, s, u: jg.rollout(m, jg.State(s.q[:, :4], s.qd), u),
+        ["state.q", "(4, 4)", "(batch, 5)", "nq=5"],
+    ),
+    "qd of the wrong shape": (
+        lambda m, s, u: jg.rollout(m, jg.State(s.q, s.qd[:3]), u),
+        ["state.qd", "(3, 4)", "(4, 4)"],
+    ),
+    "q in single precision": (
+        lambda m, s, u: jg.rollout(m, jg.State(s.q.astype(np.float32), s.qd), u),
+        ["state.q", "float32", "float64"],
+    ),
+    "q NaN": (
+        lambda m, s, u: jg.rollout(m, jg.State(changed(s.q, (2, 1), NAN), s.qd), u),
+        ["state.q", "nan", "(2, 1)"],
+    ),
+    "qd infinite": (
+        lambda m, s, u: jg.rollout(m, jg.State(s.q, changed(s.qd, (3, 0), INF)), u),
+        ["state.qd", "inf", "(3, 0)"],
+    ),
+    "quaternion of zero length": (
+        lambda m, s, u: jg.rollout(m, jg.State(changed(s.q, (1, slice(1, 5)), 0.0), s.qd), u),
+        ["state.q", "quaternion of zero length", "1 to 4"],
+    ),
+    "no State": (lambda m, s, u: jg.rollout(m, (s.q, s.qd), u), ["State(q, qd)", "tuple"]),
+    "u of the wrong shape": (
+        lambda m, s, u: jg.rollout(m, s, np.zeros((STEPS, BATCH, 2))),
+        ["u has", "(3, 4, 2)", "(steps, 4, 1)", "2 entries", "actuators"],
+    ),
+    "u of another batch": (lambda m, s, u: jg.rollout(m, s, u[:, :2]), ["u has", "(3, 2, 1)", "(steps, 4, 1)"]),
+    "u for other steps": (lambda m, s, u: jg.rollout(m, s, u, steps=2), ["u has", "(3, 4, 1)", "(2, 4, 1)"]),
+    "u of whole numbers": (
+        lambda m, s, u: jg.rollout(m, s, u.astype(int)),
+        ["u has dtype int64", "float64", "astype(float)"],
+    ),
+    "u ragged": (lambda m, s, u: jg.rollout(m, s, [[1.0], [1.0, 2.0]]), ["u "]),
+    "u NaN": (lambda m, s, u: jg.rollout(m, s, changed(u, (1, 2, 0), NAN)), ["u contains nan", "(1, 2, 0)", "finite"]),
+    "neither u nor steps": (lambda m, s, u: jg.rollout(m, s), ["u", "steps="]),
+    "fewer than no steps": (lambda m, s, u: jg.rollout(m, s, steps=-1), ["steps", "-1"]),
+    "force of the wrong shape": (
+        lambda m, s, u: jg.rollout(m, s, u, force=np.zeros((BATCH, 3, 6))),
+        ["force has", "(4, 3, 6)", "(4, 2, 6)"],
+    ),
+    "force NaN": (
+        lambda m, s, u: jg.rollout(m, s, u, force=changed(np.zeros((BATCH, 2, 6)), (0, 1, 5), NAN)),
+        ["force contains nan", "(0, 1, 5)"],
+    ),
+    "unknown output": (
+        lambda m, s, u: jg.rollout(m, s, u, outputs=("link.pos",)),
+        ['no output "link.pos"', "link.position"],
+    ),
+    "memory in unknown words": (
+        lambda m, s, u: jg.rollout(m, s, u, memory="64 parsecs"),
+        ['"64 parsecs"', '"64 MB"'],
+    ),
+    "memory without a unit": (lambda m, s, u: jg.rollout(m, s, u, memory="64"), ['"64"', '"64 MB"']),
+    "too little memory": (lambda m, s, u: jg.rollout(m, s, u, memory=100), ["memory=100", "at least"]),
+    "unknown on_nan": (lambda m, s, u: jg.rollout(m, s, u, on_nan="ignore"), ["on_nan", '"raise"', "'ignore'"]),
+    "parameters of another batch": (
+        lambda m, s, u: jg.rollout(m.replace({"link.mass": np.ones((3, 2))}), s, u),
+        ["state.q", "(4, 5)", "(3, 5)"],
+    ),
+    "parameters per environment, state without batch": (
+        lambda m, s, u: jg.step(m.replace({"link.mass": np.ones((3, 2))}), m.initial_state(), np.zeros(1)),
+        ["3 environments", "no batch axis"],
+    ),
+    "unknown link": (lambda m, s, u: m.link("uper"), ['no link "uper"', 'did you mean "upper"']),
+    "unknown joint": (lambda m, s, u: m.joint("knee"), ['no joint "knee"', "elbow"]),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_rollout(model, name):
+    """Arguments of `rollout` and `step`."""
+    call, words = CALLS[name]
+    state, u = model.initial_state(BATCH), np.zeros((STEPS, BATCH, model.nu))
+    message(jg.InputError, lambda: call(model, state, u), *words)
+
+
+def test_missing_control_is_named():
+    """Too few controls: the first actuator without one is named."""
+    model = jg.zoo.laikago().compile()
+    call = lambda: jg.step(model, model.initial_state(), np.zeros(11))  # noqa: E731
+    message(jg.InputError, call, "11 entries", "12 actuators", '"RL_lower"')
+
+
+BARS = {
+    "q_bar of the wrong shape": ({"q_bar": np.zeros((BATCH, 4))}, ["q_bar", "(4, 4)", "(4, 5)"]),
+    "qd_bar NaN": ({"qd_bar": np.full((BATCH, 4), NAN)}, ["qd_bar", "nan", "(0, 0)"]),
+    "cotangent of an unknown output": ({"bars": {"link.pose": 0.0}}, ['"link.pose"', "link.position"]),
+    "cotangent of an output of the wrong shape": (
+        {"bars": {"link.position": np.zeros((BATCH, 2, 3))}},
+        ["link.position", "(4, 2, 3)", "(4, 4, 2, 3)"],
+    ),
+    "gradient by something unknown": ({"wrt": ("mass",)}, ['"mass"', "state, u, force, params"]),
+}
+
+
+@pytest.mark.parametrize("name", BARS)
+def test_backward(model, name):
+    """Arguments of `backward`."""
+    options, words = BARS[name]
+    trajectory = jg.rollout(model, model.initial_state(BATCH), np.zeros((STEPS, BATCH, model.nu)))
+    message(jg.InputError, lambda: trajectory.backward(**options), *words)
+
+
+def test_backward_of_what_was_not_kept(model):
+    trajectory = jg.rollout(model, model.initial_state(), steps=2, keep=False)
+    message(jg.InputError, lambda: trajectory.backward(q_bar=np.zeros(5)), "kept no states", "keep=True")
+
+
+def test_world_in_which_nothing_moves():
+    """Not an error: a step leaves it as it is."""
+    robot = jg.Description("rock")
+    robot.add_link("rock", 1.0)
+    model = robot.compile()
+    after = jg.step(model, model.initial_state(3))
+    assert after.q.shape == (3, 0) and after.qd.shape == (3, 0)
