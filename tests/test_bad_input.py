@@ -37,7 +37,7 @@ def message(error: type[Exception], call, *words: str) -> str:
     return text
 
 
-# robots -----------------------------------------------------------------------------------------------------------------
+# robots -----------------------------------------------------------------------------------------------------------
 
 
 def with_cycle(robot):
@@ -187,7 +187,7 @@ def test_world(name):
     message(jg.ModelError, call, *words)
 
 
-# parameters -------------------------------------------------------------------------------------------------------------
+# parameters -------------------------------------------------------------------------------------------------------
 
 
 def entry(name, row, value):
@@ -239,7 +239,7 @@ def test_parameter(model, name):
     message(jg.InputError, lambda: model.replace(values(model)), *words)
 
 
-# states, controls, forces -----------------------------------------------------------------------------------------------
+# states, controls, forces -----------------------------------------------------------------------------------------
 
 STEPS, BATCH = 3, 4
 
@@ -333,8 +333,8 @@ def test_rollout(model, name):
 def test_missing_control_is_named():
     """Too few controls: the first actuator without one is named."""
     model = jg.zoo.laikago().compile()
-    call = lambda: jg.step(model, model.initial_state(), np.zeros(11))  # noqa: E731
-    message(jg.InputError, call, "11 entries", "12 actuators", '"RL_lower"')
+    state = model.initial_state()
+    message(jg.InputError, lambda: jg.step(model, state, np.zeros(11)), "11 entries", "12 actuators", '"RL_lower"')
 
 
 BARS = {

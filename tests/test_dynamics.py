@@ -25,7 +25,7 @@ def relative(found, expected) -> float:
 
 @functools.cache
 def random_robot(seed: int) -> jg.Description:
-    """One to nine links in one to three trees; free and fixed bases in turn; all kinds of joints; at least one moves."""
+    """One to nine links in one to three trees; free and fixed bases in turn; all kinds of joints; something moves."""
     rng = np.random.default_rng(seed)
     base, trees = ("free", "fixed")[seed % 2], 1 + seed % 3
     while True:
@@ -141,7 +141,7 @@ def test_explicit_step():
     assert np.allclose(after.qd, state.qd + 0.1 * jg.inspect(model, state, np.array([0.5])).qdd, rtol=0, atol=1e-14)
 
 
-# what nature conserves ------------------------------------------------------------------------------------------------
+# what nature conserves --------------------------------------------------------------------------------------------
 
 
 def isolated(seed: int, base: str = "free", n: int = 6) -> jg.Description:
@@ -189,7 +189,7 @@ def test_drift_falls_with_the_step(what, base, integrator, order):
     assert np.all(np.abs(slopes - order) < 0.25), slopes
 
 
-# derivatives ----------------------------------------------------------------------------------------------------------
+# derivatives ------------------------------------------------------------------------------------------------------
 
 
 def driven(seed: int) -> jg.Description:

@@ -140,7 +140,7 @@ CASES = [("free", 0), ("fixed", 2), ("fixed", 3)]
 def errors(case: Case, gradient: dict[str, np.ndarray], most: int = 1000) -> dict[str, float]:
     """Inputs whose cotangent is not what differences say."""
     rng = np.random.default_rng(0)
-    found = {name: case.error(name, gradient[name], rng, most) for name in case.inputs}
+    found = {name: case.error(name, bar, rng, most) for name, bar in gradient.items()}
     return {name: error for name, error in found.items() if not error < TOLERANCE}
 
 
@@ -159,7 +159,7 @@ def test_hundred_steps(base, seed, is_shared, integrator):
     """A sample of every input and parameter, through a hundred steps; once more with states recomputed."""
     case = made_case(seed, integrator, 100, is_shared, base, batch=2)
     kept = case.backward(case.rollout())
-    assert errors(case, kept, most=24) == {}
+    assert errors(case, kept, most=12) == {}
     restored = case.rollout(memory=case.batch * 16 * (case.model.nq + case.model.nv) * 8)
     assert restored._schedule.slots > 0  # states were not all kept
     again = case.backward(restored)
@@ -168,7 +168,7 @@ def test_hundred_steps(base, seed, is_shared, integrator):
 
 @pytest.mark.parametrize(("states", "is_binomial"), [(5, True), (9, True), (21, True), (60, False), (80, False)])
 def test_checkpoints_give_the_same_bits(states, is_binomial):
-    """Room for few states (binomial programs) or for some (intervals): the gradient is the unlimited one, bit by bit."""
+    """Room for few states (binomial programs) or for some (intervals): the unlimited gradient, bit by bit."""
     case = made_case(1, "semi_implicit", 83, True, batch=1)
     kept = case.rollout(threads=1)
     size = 8 * (case.model.nq + case.model.nv)
@@ -219,6 +219,15 @@ def test_force_that_stays():
     assert np.array_equal(grad.q, each["q"])
 
 
+def test_no_steps():
+    """A motion without steps hands its cotangents back as they are."""
+    case = made_case(2, "semi_implicit", 0, True, "fixed")
+    gradient = case.backward(case.rollout())
+    assert gradient["u"].shape == (case.batch, 0, case.model.nu)
+    assert not gradient["link.mass"].any()
+    assert errors(case, {name: gradient[name] for name in ("q", "qd")}) == {}
+
+
 def test_only_what_was_asked_for():
     """wrt leaves the rest out and changes no bit of what stays."""
     case = made_case(3, "semi_implicit", 3, True, "fixed")
@@ -229,10 +238,10 @@ def test_only_what_was_asked_for():
     assert np.array_equal(whole.u, part.u) and np.abs(whole.u).max() > 0
 
 
-# the tests above are worth what they would notice: the same comparison with one operator slightly wrong -----------------
+# the tests above are worth what they would notice: the same comparison with one operator slightly wrong -----------
 
 STAGES = ["assembly", "kinematics", "forces", "articulated", "integration", "outputs"]
-REVERSES = {f"stages.{stage}": f"{stage}_adjoint" for stage in STAGES} | {"step": "step_adjoint"}
+REVERSES = {f"stages.{stage}": f"{stage}_adjoint" for stage in STAGES} | {"runge_kutta": "runge_kutta_adjoint"}
 REVERSES["stages.assembly"] = "assembly_stage_adjoint"
 # operators that only clear or only gather numbers, not all of which are used
 WITHOUT_ARITHMETIC = ("nothing", "zero", "six_zeros", "six")
@@ -240,13 +249,13 @@ INTEGRATOR_OF = {"with_damping_adjoint": "implicit_damping"}
 
 
 def mutations() -> list[tuple[str, str, str]]:
-    """Module, operator and integrator, of every operator that the reverse of a stage or of the step calls."""
+    """Module, operator and integrator, of every operator that the reverse of a stage or of a Runge-Kutta step calls."""
     found = []
     for place, kernel in REVERSES.items():
         module = importlib.import_module(f"jointgrad.engine.{place}")
         called = {id(operator) for operator in _called(getattr(module, kernel).fn, Traced)}
         names = [name for name, value in vars(module).items() if id(value) in called and name not in WITHOUT_ARITHMETIC]
-        integrator = "rk4" if place == "step" else "semi_implicit"
+        integrator = "rk4" if place == "runge_kutta" else "semi_implicit"
         found += [(place, name, INTEGRATOR_OF.get(name, integrator)) for name in (*names, "accumulate")]
     return found
 
@@ -264,8 +273,8 @@ def plain_gradient(case: Case) -> dict[str, np.ndarray]:
         rows = case.bars[name][0, 0].reshape(case.model.n_links, -1).tolist()
         getattr(z.output_bar, name.split(".")[1])[:] = [tuple(row) for row in rows]
     step_adjoint(
-        z.tree, z.params, z.params_bar, z.assembly, z.assembly_bar, z.state, z.state_bar, z.work, z.work_bar, z.multiplier,
-        z.output_bar, z.runge, z.runge_bar, z.call,
+        z.tree, z.params, z.params_bar, z.assembly, z.assembly_bar, z.state, z.state_bar, z.work, z.work_bar,
+        z.multiplier, z.output_bar, z.runge, z.runge_bar, z.call,
     )  # fmt: skip
     assembly_stage_adjoint(z.tree, z.params, z.params_bar, z.gauge, z.assembly, z.assembly_bar)
     found = {name: np.array(getattr(z.state_bar, name)) for name in INPUTS}
@@ -304,7 +313,9 @@ def mutated(operator, part: int, counts: set[int]):
             return operator(*args[:2], larger(args[2]))
         result = operator(*args)
         counts.add(len(result) if isinstance(result, tuple) else 1)
-        return (*result[:part], larger(result[part]), *result[part + 1 :]) if isinstance(result, tuple) else larger(result)
+        return (
+            (*result[:part], larger(result[part]), *result[part + 1 :]) if isinstance(result, tuple) else larger(result)
+        )
 
     return wrong
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..model.arrays import FREE, SPHERICAL, Model, State
 from .runtime import address, lanes, worker
-from .rollout import _checked_inputs
+from .rollout import _check_values, _checked_inputs
 
 _KEPT = {
     "pose": "work.pose", "arm": "work.arm", "S": "work.S", "v": "work.v", "c": "work.c", "tau": "work.tau", "I": "work.I",
@@ -21,7 +21,8 @@ _KEPT = {
 def inspect(model: Model, state: State, u: Any = None, force: Any = None) -> Inspection:
     """Look into one state (or a batch of them) under controls u and outside forces."""
     controls = None if u is None else np.asarray(u)[None]
-    inputs = _checked_inputs(model, state, controls, 1, None if force is None else np.asarray(force)[None])
+    inputs = _checked_inputs(model, state, controls, 1, force)
+    _check_values(model, inputs)
     tables: dict[str, list[np.ndarray]] = {name: [] for name in _KEPT}
     with worker(model) as one:
         for first in range(0, inputs.batch, lanes()):

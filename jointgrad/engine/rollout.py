@@ -11,7 +11,20 @@ import numpy as np
 from ..model.arrays import PARAMS as NAMED_PARAMS
 from ..model.arrays import Model, State, byte_count, default_threads
 from ..model.errors import InputError, SimulationError
-from .runtime import CHUNK, address, checked, checked_state, controls_hint, in_parallel, lanes, worker
+from .runtime import (
+    CHUNK,
+    Lent,
+    Worker,
+    address,
+    check_finite,
+    check_quaternions,
+    checked,
+    checked_state,
+    controls_hint,
+    in_parallel,
+    lanes,
+    worker,
+)
 from .schedule import Schedule, every_step, planned
 
 OUTPUTS = {"link.position": (3,), "link.rotation": (3, 3), "link.velocity": (6,)}
@@ -55,9 +68,54 @@ def step(
 ) -> State:
     """The state one time step on. u (batch, nu); force (batch, n_links, 6) as MuJoCo's xfrc_applied: force, torque, world
     axes, at the centre of mass."""
-    controls = None if u is None else np.asarray(u)[None]
-    pushes = None if force is None else np.asarray(force)[None]
-    return rollout(model, state, controls, force=pushes, steps=1, threads=threads, on_nan=on_nan, keep=False).last
+    if force is None and _is_plain(model, state, u):
+        with _stepper(model, len(state.q) if state.q.ndim == 2 else None) as one:
+            if one.run(model, state, u):
+                return State(one.q_last.copy(), one.qd_last.copy())
+    controls = None if u is None else (u if isinstance(u, np.ndarray) else np.asarray(u, dtype=np.float64))[None]
+    return rollout(model, state, controls, force=force, steps=1, threads=threads, on_nan=on_nan, keep=False).last
+
+
+def _is_plain(model: Model, state: State, u: Any) -> bool:
+    """Whether this is a small batch with nothing about it that needs a closer look."""
+    if type(state) is not State or type(state.q) is not np.ndarray or type(state.qd) is not np.ndarray:
+        return False
+    q, qd, batch = state.q, state.qd, state.q.shape[:-1]
+    if len(batch) > 1 or (batch and (batch[0] > CHUNK or batch[0] == 0)) or model.batch is not None:
+        return False
+    is_fit = q.shape == (*batch, model.nq) and qd.shape == (*batch, model.nv) and q.dtype == qd.dtype == np.float64
+    return is_fit and (u is None or (type(u) is np.ndarray and u.shape == (*batch, model.nu) and u.dtype == np.float64))
+
+
+class _Stepper:
+    """Arrays of fixed address for single steps of a small batch: most of what a call costs is finding addresses."""
+
+    def __init__(self, model: Model, batch: int | None) -> None:
+        shape = () if batch is None else (batch,)
+        self.q, self.qd, self.u = (np.zeros((*shape, n)) for n in (model.nq, model.nv, model.nu))
+        self.q_last, self.qd_last = np.zeros_like(self.q), np.zeros_like(self.qd)
+        self.status = np.full(batch or 1, -1, dtype=np.int64)
+        self.worker = Worker(model, lanes(), 1, every_step())
+        self.worker.set(
+            first=0, last=batch or 1, batch=batch or 1, steps=1, interval=1, status=address(self.status),
+            q0=address(self.q), qd0=address(self.qd), u=address(self.u), q_last=address(self.q_last),
+            qd_last=address(self.qd_last),
+        )  # fmt: skip
+
+    def run(self, model: Model, state: State, u: np.ndarray | None) -> bool:
+        """One step; False where the result is not finite."""
+        self.q[...], self.qd[...] = state.q, state.qd
+        self.u[...] = 0.0 if u is None else u
+        self.worker.take_params(model)
+        self.worker.run("rollout")
+        if self.status.max() < 0:
+            return True
+        self.status[:] = -1
+        return False
+
+
+def _stepper(model: Model, batch: int | None) -> Lent:
+    return Lent(model.topology.pool.setdefault(("step", lanes(), batch), []), lambda: _Stepper(model, batch))
 
 
 def rollout(
@@ -78,11 +136,13 @@ def rollout(
     force: (T, batch, n_links, 6), or without the time axis where it stays the same. outputs: names from OUTPUTS. memory:
     what may be kept for the way back, such as "64 MB". on_nan: "raise" names what went wrong; "freeze" keeps that
     environment's last good state and goes on. keep=False keeps the last state only.
+
+    u and force are not copied: the way back reads them again, so leave them as they are until then.
     """
     if on_nan not in ("raise", "freeze"):
         raise InputError(f'on_nan must be "raise" or "freeze", but is {on_nan!r}')
     inputs = _checked_inputs(model, state, u, steps, force)
-    n_threads = threads or default_threads()
+    n_threads = threads or (default_threads() if inputs.batch > CHUNK else 1)
     unknown_outputs = [o for o in outputs if o not in OUTPUTS]
     if unknown_outputs:
         raise InputError(f'there is no output "{unknown_outputs[0]}"; the names are {", ".join(OUTPUTS)}')
@@ -91,9 +151,18 @@ def rollout(
         packed = lanes() * min(n_threads, -(-inputs.batch // CHUNK))
         schedule = planned(inputs.steps, inputs.batch, 8 * (model.nq + model.nv), packed, byte_count(memory))
     trajectory = Trajectory(model, inputs, schedule if keep else None, tuple(outputs), n_threads)
-    if (trajectory.status >= 0).any() and on_nan == "raise":
-        raise SimulationError(_explanation(trajectory))
+    if trajectory.status.max() >= 0:
+        # something is not finite: either it came in so, or the motion blew up
+        _check_values(model, inputs)
+        if on_nan == "raise":
+            raise SimulationError(_explanation(trajectory))
     return trajectory
+
+
+def _check_values(model: Model, inputs: _Inputs) -> None:
+    for name in ("q", "qd", "u", "force"):
+        check_finite(f"state.{name}" if name.startswith("q") else name, getattr(inputs, name))
+    check_quaternions(model, inputs.q)
 
 
 def _checked_inputs(model: Model, state: State, u: Any, steps: int | None, force: Any) -> _Inputs:
@@ -222,6 +291,7 @@ class Trajectory:
                 continue
             whole = np.ndim(value) == len(batch) + 2
             array = checked(name, value, ((i.steps + 1,) if whole else ()) + (*batch, n))
+            check_finite(name, array)
             if each and not whole:
                 wide = np.zeros((i.steps + 1, *array.shape))
                 wide[-1] = array
@@ -235,12 +305,14 @@ class Trajectory:
         missing = [name for name in bars if name not in OUTPUTS]
         if missing:
             raise InputError(f'there is no output "{missing[0]}"; the names are {", ".join(OUTPUTS)}')
-        return [
-            checked(f'bars["{o}"]', bars[o], (i.steps + 1, *batch, self.model.n_links, *OUTPUTS[o]))
-            if o in bars
-            else None
-            for o in OUTPUTS
-        ]
+        found: list[np.ndarray | None] = []
+        for o, shape in OUTPUTS.items():
+            bar = None
+            if o in bars:
+                bar = checked(f'bars["{o}"]', bars[o], (i.steps + 1, *batch, self.model.n_links, *shape))
+                check_finite(f'bars["{o}"]', bar)
+            found.append(bar)
+        return found
 
     # forward mode -------------------------------------------------------------------------------------------------------
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -117,21 +116,28 @@ class Worker:
         self._runs[kernel]()
 
 
-@contextlib.contextmanager
-def worker(model: Model, parts: int = 1, schedule: Schedule | None = None) -> Iterator[Worker]:
-    """Borrow a worker; frames are kept with the topology and used again."""
-    schedule, n_lanes = schedule or every_step(), lanes()
-    topology, key = model.topology, (n_lanes, parts, schedule)
-    with topology.lock:
-        idle = topology.pool.setdefault(key, [])
-        one = idle.pop() if idle else None
-    one = one or Worker(model, n_lanes, parts, schedule)
-    try:
-        yield one
-    finally:
-        with topology.lock:
-            if schedule.slots == 0:  # a frame with room for states may be large: it is not kept
-                idle.append(one)
+class Lent:
+    """Something from a list of idle ones, or a new one, for a while; lists are safe to share between threads."""
+
+    def __init__(self, idle: list, make: Callable[[], Any]) -> None:
+        self.idle, self.make = idle, make
+
+    def __enter__(self) -> Any:
+        try:
+            self.one = self.idle.pop()
+        except IndexError:
+            self.one = self.make()
+        return self.one
+
+    def __exit__(self, *_: Any) -> None:
+        self.idle.append(self.one)
+
+
+def worker(model: Model, parts: int = 1, schedule: Schedule | None = None) -> Lent:
+    """Borrow a worker; those without room for states are kept with the topology and used again."""
+    key, schedule = (lanes(), parts), schedule or every_step()
+    idle = [] if schedule.slots else model.topology.pool.setdefault(key, [])
+    return Lent(idle, lambda: Worker(model, *key, schedule))
 
 
 def in_parallel(batch: int, steps: int, threads: int, work: Callable[[int, int], None]) -> None:
@@ -153,46 +159,53 @@ def in_parallel(batch: int, steps: int, threads: int, work: Callable[[int, int],
 
 
 def checked(name: str, value: Any, shape: tuple[int | str, ...], hint: str = "") -> np.ndarray:
-    """A float64 array of the given shape (words stand for any size), finite; else one clear error."""
-    array = np.asarray(value) if isinstance(value, np.ndarray) else np.asarray(value, dtype=np.float64)
+    """A float64 array of the given shape (words stand for any size), else one clear error. Values are not looked at."""
+    array = value if isinstance(value, np.ndarray) else np.asarray(value, dtype=np.float64)
     if array.dtype != np.float64:
         raise InputError(f"{name} has dtype {array.dtype}, but must be float64: pass {name}.astype(float)")
-    if len(array.shape) != len(shape) or any(
-        isinstance(s, int) and s != a for s, a in zip(shape, array.shape, strict=True)
-    ):
+    if array.shape != shape and not _fits(array.shape, shape):
         wanted = "(" + ", ".join(map(str, shape)) + ("," if len(shape) == 1 else "") + ")"
         raise InputError(f"{name} has shape {array.shape}, but must have {wanted}{hint}")
-    if not np.isfinite(array).all():
+    return array if array.flags.c_contiguous else np.ascontiguousarray(array)
+
+
+def _fits(shape: tuple[int, ...], wanted: tuple[int | str, ...]) -> bool:
+    return len(shape) == len(wanted) and all(isinstance(w, str) or w == s for w, s in zip(wanted, shape, strict=True))
+
+
+def check_finite(name: str, array: np.ndarray | None) -> None:
+    if array is not None and not np.isfinite(array).all():
         where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
         raise InputError(f"{name} contains {array[where]} at {where}; it must be finite")
-    return np.ascontiguousarray(array)
 
 
-def checked_state(model: Model, state: State) -> tuple[np.ndarray, np.ndarray, bool]:
-    """q and qd with a batch axis, and whether they came with one."""
-    if not isinstance(state, State):
-        raise InputError(f"state must be a State(q, qd), as model.initial_state() gives, but is {type(state).__name__}")
-    is_batched = np.ndim(state.q) == 2
-    batch: tuple[int | str, ...] = (model.batch or "batch",) if is_batched else ()
-    q = checked("state.q", state.q, (*batch, model.nq), _missing(model, "q", np.shape(state.q)))
-    qd = checked("state.qd", state.qd, (*q.shape[:-1], model.nv))
-    if model.batch is not None and not is_batched:
-        raise InputError(f"the model has parameters for {model.batch} environments, but the state has no batch axis")
+def check_quaternions(model: Model, q: np.ndarray) -> None:
     for start in model.topology.quaternions:
         if not (np.abs(q[..., start : start + 4]).max(-1) > 0).all():
             raise InputError(
                 f"state.q holds a quaternion of zero length at entries {start} to {start + 3}; (1, 0, 0, 0) is no turn"
             )
-    return q.reshape(-1, model.nq), qd.reshape(-1, model.nv), is_batched
 
 
-def _missing(model: Model, what: str, shape: tuple) -> str:
-    t = model.topology
-    return (
-        f" (the model has {len(t.joint_names)} joints, nq={model.nq}: {', '.join(t.dof_names[:6])} ...)"
-        if shape and shape[-1] != model.nq
-        else ""
-    )
+def checked_state(model: Model, state: State) -> tuple[np.ndarray, np.ndarray, bool]:
+    """q and qd with a batch axis, and whether they came with one."""
+    if not isinstance(state, State):
+        raise InputError(
+            f"state must be a State(q, qd), as model.initial_state() gives, but is {type(state).__name__}"
+        )
+    is_batched = np.ndim(state.q) == 2
+    batch: tuple[int | str, ...] = (model.batch or "batch",) if is_batched else ()
+    q = checked("state.q", state.q, (*batch, model.nq), _missing(model, np.shape(state.q)))
+    qd = checked("state.qd", state.qd, (*q.shape[:-1], model.nv))
+    if model.batch is not None and not is_batched:
+        raise InputError(f"the model has parameters for {model.batch} environments, but the state has no batch axis")
+    return (q, qd, True) if is_batched else (q[None], qd[None], False)
+
+
+def _missing(model: Model, shape: tuple) -> str:
+    if not shape or shape[-1] == model.nq:
+        return ""
+    return f" (nq={model.nq}: {', '.join(model.topology.dof_names[:6])} ...)"
 
 
 def controls_hint(model: Model, shape: tuple) -> str:

@@ -18,7 +18,7 @@ from .time_loop import ADVANCE, LOAD, REVERSE, STORE
 Line = tuple[int, int, int]  # action, argument, step within the interval
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Schedule:
     interval: int
     slots: int
@@ -30,6 +30,7 @@ class Schedule:
         return steps + 1 if self.interval == 1 else math.ceil(steps / self.interval)
 
 
+@functools.cache
 def every_step() -> Schedule:
     one = ((REVERSE, 0, 0),)
     return Schedule(1, 0, one, one)

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..model.arrays import PARAMS
 from ..model.errors import InputError
-from .runtime import address, checked, in_parallel, worker
+from .runtime import address, check_finite, checked, in_parallel, worker
 
 if TYPE_CHECKING:
     from .rollout import Trajectory
@@ -49,7 +49,11 @@ def tangents(
 
 
 def _direction(name: str, value: Any, shape: tuple[int, ...]) -> np.ndarray | None:
-    return None if value is None else checked(name, value, shape)
+    if value is None:
+        return None
+    direction = checked(name, value, shape)
+    check_finite(name, direction)
+    return direction
 
 
 def _force_shape(trajectory: Trajectory, batch: tuple[int, ...]) -> tuple[int, ...]:
@@ -60,7 +64,7 @@ def _force_shape(trajectory: Trajectory, batch: tuple[int, ...]) -> tuple[int, .
     return (*time, *batch, trajectory.model.n_links, 6)
 
 
-def _param_direction(model: Any, name: str, value: Any) -> np.ndarray:
+def _param_direction(model: Any, name: str, value: Any) -> np.ndarray | None:
     if name not in PARAMS:
         raise InputError(f'there is no parameter "{name}"; the names are {", ".join(PARAMS)}')
-    return checked(f'params["{name}"]', value, model.params[name].shape)
+    return _direction(f'params["{name}"]', value, model.params[name].shape)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -56,7 +55,6 @@ class Topology:
     dof_names: tuple[str, ...]
     # room for what the engine allocates for this topology (frames), kept while the topology lives
     pool: dict = field(default_factory=dict)
-    lock: Any = field(default_factory=threading.Lock)
 
     def shape_of(self, name: str) -> tuple[int, ...]:
         rows = {
@@ -218,8 +216,11 @@ def _frozen(array: np.ndarray) -> np.ndarray:
     return array
 
 
+_CORES = os.cpu_count() or 1
+
+
 def default_threads() -> int:
-    return int(os.environ.get("JOINTGRAD_THREADS", "0")) or os.cpu_count() or 1
+    return int(os.environ.get("JOINTGRAD_THREADS", "0")) or _CORES
 
 
 def byte_count(memory: int | str | None) -> float:

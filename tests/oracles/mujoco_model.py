@@ -137,7 +137,13 @@ def _drive(drives: ET.Element, actuator: Actuator, joint: Joint) -> None:
     b1 -= actuator.gain if actuator.kind == "position" else 0.0
     b2 -= actuator.damping + (actuator.gain if actuator.kind == "velocity" else 0.0)
     made = ET.SubElement(
-        drives, "general", name=actuator.name, joint=name, gear=_text(gear), gaintype="fixed", gainprm=_text(actuator.gain)
+        drives,
+        "general",
+        name=actuator.name,
+        joint=name,
+        gear=_text(gear),
+        gaintype="fixed",
+        gainprm=_text(actuator.gain),
     )
     made.set("biastype", "affine")
     made.set("biasprm", _text((b0, b1, b2)))

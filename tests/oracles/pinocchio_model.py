@@ -76,7 +76,7 @@ class Twin:
         if at:
             self.model.appendBodyToJoint(at, pin.Inertia(float(link.mass), com, about_com), place)
 
-    # coordinates --------------------------------------------------------------------------------------------------------
+    # coordinates ---------------------------------------------------------------------------------------------------
 
     def pin_q(self, q: np.ndarray) -> np.ndarray:
         q = np.array(q, dtype=float)
@@ -128,7 +128,7 @@ class Twin:
         our_by_q = T.T @ (by_q @ T + whole_by_qd @ by_turn_v + by_tau @ by_turn_f + a_by_turn)
         return our_by_q, T.T @ whole_by_qd @ T, T.T @ by_tau @ T
 
-    # dynamics -----------------------------------------------------------------------------------------------------------
+    # dynamics ------------------------------------------------------------------------------------------------------
 
     def joint_forces(self, q: np.ndarray, qd: np.ndarray, u: np.ndarray | None = None) -> np.ndarray:
         """Springs, dampers and actuators, per rate."""

@@ -9,7 +9,8 @@ HIP_ORIENTATION = (0.5, 0.5, 0.5, 0.5)
 # leg, front or rear, hip at x, side, upper leg's inertia xx and zz
 LEGS = (("FR", 0.199095, -1, 0.015, 0.010), ("FL", 0.199095, 1, 0.016, 0.011))
 LEGS += (("RR", -0.238195, -1, 0.016, 0.011), ("RL", -0.238195, 1, 0.016, 0.011))
-STANCE = (0.0, 0.67, -1.25)
+# hip, upper leg, lower leg: puts every toe under its hip
+STANCE = (0.0, 0.0, -0.5)
 
 
 def laikago() -> Description:
