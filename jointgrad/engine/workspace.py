@@ -51,17 +51,17 @@ WORK = {
     # forces: per dof, inertia that the joint itself adds; per dof, joint force; per body, outside force
     "armature": 1, "tau": 1, "f": 6,
     # articulated: rigid and articulated inertias, forces, and what elimination leaves per dof; free bodies' factors; what
-    # the joints add to c, and the sum of both
-    "I": 10, "IA": 21, "pA": 6, "U": 6, "D_inv": 1, "u": 1, "factor": 21, "rise": 6, "a": 6, "qdd": 1,
+    # the joints add to c
+    "I": 10, "IA": 21, "pA": 6, "U": 6, "D_inv": 1, "u": 1, "factor": 21, "rise": 6, "qdd": 1,
     # integration
     "q_next": 1, "qd_next": 1,
 }  # fmt: skip
 WORK_BAR = {
     "pose": 6, "S": 6, "v": 6, "c": 6, "armature": 1, "tau": 1, "f": 6, "qdd": 1, "q_next": 1, "qd_next": 1,
 }  # fmt: skip
-# what the reverse of forward dynamics needs on its own: multipliers per dof and per body, forces and accelerations
-# gathered up the tree
-MULTIPLIER = {"mu": 1, "m": 6, "p": 6, "u": 1, "force": 6, "a_bar": 6}
+# what the reverse of forward dynamics needs on its own: multipliers per dof and per body; accelerations, forces and
+# cotangents, some gathered up the tree
+MULTIPLIER = {"mu": 1, "m": 6, "p": 6, "u": 1, "a": 6, "force": 6, "v_bar": 6, "a_bar": 6}
 
 # named outputs of a rollout, per link
 OUTPUT = {"position": 3, "rotation": 9, "velocity": 6}

@@ -334,7 +334,7 @@ def _topology(listing: _Listing, frame_body: list[int], integrator: int) -> Topo
         "frame_kind": [f.kind for f in frames], "frame_body": frame_body,
         "link_frame": [f for _, _, f in listing.links], "link_body": [frame_body[f] for _, _, f in listing.links],
         "parent": parent, "kind": kind, "frame": moving, "q": first_q[moving].tolist(), "dof": first_dof[moving].tolist(),
-        "n_dof": [N_DOF[k] for k in kind], "reference": _references(parent, kind), "is_last": [int(kind[b] != FREE and b not in parent) for b in range(n)],
+        "n_dof": [N_DOF[k] for k in kind], "reference": _references(parent, kind), "is_last": [int(N_DOF[kind[b]] == 1 and b not in parent) for b in range(n)],
         "actuator_kind": [d[0] for d in drives], "actuator_dof": [d[1] for d in drives], "actuator_q": [d[2] for d in drives],
     }  # fmt: skip
     dof_names = [f.name if N_DOF[f.kind] == 1 else f"{f.name}[{j}]" for f in frames for j in range(N_DOF[f.kind])]

@@ -22,7 +22,7 @@ READS = (
     "work.pose", "work.arm", "work.S", "work.v", "work.c", "work.armature", "work.tau", "work.f", "assembly.inertia",
 )  # fmt: skip
 WRITES = (
-    "work.I", "work.IA", "work.pA", "work.U", "work.D_inv", "work.u", "work.factor", "work.rise", "work.a", "work.qdd",
+    "work.I", "work.IA", "work.pA", "work.U", "work.D_inv", "work.u", "work.factor", "work.rise", "work.qdd",
 )  # fmt: skip
 
 
@@ -37,10 +37,8 @@ def net_force(I, v, a):
 
 
 @traced
-def lone_body(pose, arm, I_body, v, c):
-    """A body on its own: its inertia, and the force that would keep its joints from accelerating."""
-    I = inertia.carried((*pose[:9], *arm), I_body)
-    return I, net_force.fn(I, v, c)
+def inertia_in_world(pose, arm, I_body):
+    return inertia.carried((*pose[:9], *arm), I_body)
 
 
 @traced
@@ -48,23 +46,33 @@ def as_articulated(I):
     return inertia.articulated(I)
 
 
-@traced
-def eliminate(S, armature, tau, IA, pA):
-    """Let one degree of freedom move: what stays of inertia and force for those below it."""
-    return eliminated(S, armature, tau, inertia.articulated_times(IA, S), IA, pA)
+# elimination in two operators: between them the inertia is read again rather than held in registers that are not there
 
 
 @traced
-def eliminate_last(S, armature, tau, I, pA):
+def felt(S, armature, tau, IA, pA):
+    """What one degree of freedom feels of all it carries: inertia and force."""
+    U = inertia.articulated_times(IA, S)
+    return U, inverse(motion_work(U, S) + armature), tau - motion_work(S, pA)
+
+
+@traced
+def felt_last(S, armature, tau, I, pA):
     """The same for a body that carries no other."""
-    return eliminated(S, armature, tau, inertia.momentum(I, S), inertia.articulated(I), pA)
+    U = inertia.momentum(I, S)
+    return U, inverse(motion_work(U, S) + armature), tau - motion_work(S, pA)
 
 
-def eliminated(S, armature, tau, U, IA, pA):
-    D_inv = inverse(motion_work(U, S) + armature)
-    u = tau - motion_work(S, pA)
+@traced
+def passed_on(U, D_inv, u, IA, pA):
+    """Inertia and force that are left for those below, once the degree of freedom may move."""
     Ud = scale(U, D_inv)
-    return U, D_inv, u, inertia.less_dyad(IA, U, Ud), add(pA, scale(Ud, u))
+    return inertia.less_dyad(IA, U, Ud), add(pA, scale(Ud, u))
+
+
+@traced
+def passed_on_last(U, D_inv, u, I, pA):
+    return passed_on.fn(U, D_inv, u, inertia.articulated(I), pA)
 
 
 @traced
@@ -104,8 +112,10 @@ def free_acceleration(pose, arm, armature, IA, pA, l0, l1, l2, a0, a1, a2):
 
 @sweep
 def start(tree, assembly, work, call):
+    """Each body on its own: its inertia, and the force that moves it while its joints do not accelerate."""
     for b in range(tree.n_bodies):
-        work.I[b], work.pA[b] = lone_body(work.pose[b], work.arm[b], assembly.inertia[b], work.v[b], work.c[b])
+        work.I[b] = inertia_in_world(work.pose[b], work.arm[b], assembly.inertia[b])
+        work.pA[b] = net_force(work.I[b], work.v[b], work.c[b])
         if tree.is_last[b] == 0:
             work.IA[b] = as_articulated(work.I[b])
         if call.force != 0:
@@ -117,23 +127,28 @@ def inward(tree, work):
     n = tree.n_bodies
     for b in range(n - 1, -1, -1):
         if tree.kind[b] != FREE:
-            p, first = tree.parent[b], tree.dof[b]
-            d = first + tree.n_dof[b] - 1
+            p, d = tree.parent[b], tree.dof[b]
+            for e in range(d + tree.n_dof[b] - 1, d, -1):
+                work.U[e], work.D_inv[e], work.u[e] = felt(
+                    work.S[e], work.armature[e], work.tau[e], work.IA[b], work.pA[b]
+                )
+                work.IA[b], work.pA[b] = passed_on(work.U[e], work.D_inv[e], work.u[e], work.IA[b], work.pA[b])
             if tree.is_last[b] != 0:
-                work.U[d], work.D_inv[d], work.u[d], IA, pA = eliminate_last(
+                work.U[d], work.D_inv[d], work.u[d] = felt_last(
                     work.S[d], work.armature[d], work.tau[d], work.I[b], work.pA[b]
                 )
+                if p < n:
+                    IA, pA = passed_on_last(work.U[d], work.D_inv[d], work.u[d], work.I[b], work.pA[b])
+                    accumulate(work.IA, p, IA)
+                    accumulate(work.pA, p, pA)
             else:
-                work.U[d], work.D_inv[d], work.u[d], IA, pA = eliminate(
+                work.U[d], work.D_inv[d], work.u[d] = felt(
                     work.S[d], work.armature[d], work.tau[d], work.IA[b], work.pA[b]
                 )
-            for e in range(d - 1, first - 1, -1):
-                work.U[e], work.D_inv[e], work.u[e], IA, pA = eliminate(
-                    work.S[e], work.armature[e], work.tau[e], IA, pA
-                )
-            if p < n:
-                accumulate(work.IA, p, IA)
-                accumulate(work.pA, p, pA)
+                if p < n:
+                    IA, pA = passed_on(work.U[d], work.D_inv[d], work.u[d], work.IA[b], work.pA[b])
+                    accumulate(work.IA, p, IA)
+                    accumulate(work.pA, p, pA)
 
 
 @sweep
@@ -155,7 +170,6 @@ def outward(tree, work):
             for k in range(tree.n_dof[b]):
                 work.qdd[d + k], rise = accelerate(work.S[d + k], work.U[d + k], work.D_inv[d + k], work.u[d + k], rise)
             work.rise[b] = rise
-        work.a[b] = plus(work.c[b], work.rise[b])
 
 
 @kernel
@@ -236,14 +250,15 @@ inertia_cotangent = adjoint(net_force, "I")
 
 @traced
 def body_reverse(I, v, a, m):
-    """Cotangents that one body's own equation of motion gives v, a and m, and the force on its pose.
-
-    The inertia moves with the body while v, a, m stay: the same as moving those the other way.
-    """
-    force = net_force.fn(I, v, a)
+    """The force that moves a body, and the cotangents that its own equation of motion gives v and a along m."""
     v_bar, a_bar = net_force_adjoint(I, v, a, m)
-    pose_bar = neg(add(cross_force(m, force), add(cross_force(a, a_bar), cross_force(v, v_bar))))
-    return v_bar, a_bar, force, pose_bar
+    return net_force.fn(I, v, a), v_bar, a_bar
+
+
+@traced
+def inertia_moved(v, a, m, force, v_bar, a_bar):
+    """Force on the pose because the inertia moves with the body while v, a, m stay: as if they moved the other way."""
+    return neg(add(cross_force(m, force), add(cross_force(a, a_bar), cross_force(v, v_bar))))
 
 
 @traced
@@ -286,21 +301,24 @@ def articulated_adjoint(tree, assembly, assembly_bar, work, work_bar, multiplier
     multipliers(tree, work, work_bar, multiplier)
     n = tree.n_bodies
     for b in range(n):
-        v_bar, work_bar.c[b], multiplier.force[b], pose_bar = body_reverse(
-            work.I[b], work.v[b], work.a[b], multiplier.m[b]
+        multiplier.a[b] = plus(work.c[b], work.rise[b])
+        multiplier.force[b], multiplier.v_bar[b], work_bar.c[b] = body_reverse(
+            work.I[b], work.v[b], multiplier.a[b], multiplier.m[b]
         )
-        accumulate(work_bar.v, b, v_bar)
+        accumulate(work_bar.v, b, multiplier.v_bar[b])
+        pose_bar = inertia_moved(
+            work.v[b], multiplier.a[b], multiplier.m[b], multiplier.force[b], multiplier.v_bar[b], work_bar.c[b]
+        )
         accumulate(work_bar.pose, b, pose_bar)
         multiplier.a_bar[b] = work_bar.c[b]
         if call.force != 0:
             work_bar.f[b] = minus6(multiplier.m[b])
             multiplier.force[b] = less(multiplier.force[b], work.f[b])
         if call.wants_params != 0:
-            accumulate(
-                assembly_bar.inertia,
-                b,
-                inertia_reverse(work.pose[b], work.arm[b], assembly.inertia[b], work.v[b], work.a[b], multiplier.m[b]),
+            I_bar = inertia_reverse(
+                work.pose[b], work.arm[b], assembly.inertia[b], work.v[b], multiplier.a[b], multiplier.m[b]
             )
+            accumulate(assembly_bar.inertia, b, I_bar)
     for b in range(n - 1, -1, -1):
         d, p = tree.dof[b], tree.parent[b]
         for k in range(tree.n_dof[b]):
