@@ -300,7 +300,8 @@ def main() -> None:
         f"checked: flight against MuJoCo {found['error_mujoco']:.1e}, acceleration against Pinocchio {found['error_pinocchio']:.1e}"
     )
     print(
-        f"per environment and step: ours {found['forward_us']:.3f} us, MuJoCo {found['mujoco_us']:.2f} us, aba {found['pinocchio_aba_us']:.2f} us"
+        f"per environment and step: ours {found['forward_us']:.3f} us, MuJoCo {found['mujoco_us']:.2f} us, "
+        f"aba {found['pinocchio_aba_us']:.2f} us"
     )
     for key, sign, goal, words in GOALS:
         met = found[key] >= goal if sign == ">=" else found[key] <= goal

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from ..model.arrays import FREE, SPHERICAL, Model, State
-from .runtime import address, lanes, worker
 from .rollout import _check_values, _checked_inputs
+from .runtime import address, lanes, worker
 
 _KEPT = {
     "pose": "work.pose", "arm": "work.arm", "S": "work.S", "v": "work.v", "c": "work.c", "tau": "work.tau", "I": "work.I",

@@ -56,7 +56,9 @@ def _per_row(model: Model, batch: int, n: int, wants_params: bool) -> Model:
 def _coordinates(model: Model) -> tuple[list[int], list[int], list[tuple[int, int]]]:
     """Coordinates that are their own tangent, the dofs they belong to, and (q, dof) where quaternions begin."""
     tree = model.topology.tree
-    plain_q, plain_dof, turns = [], [], []
+    plain_q: list[int] = []
+    plain_dof: list[int] = []
+    turns: list[tuple[int, int]] = []
     for kind, q, dof in zip(tree["kind"], tree["q"], tree["dof"], strict=True):
         if kind == SPHERICAL:
             turns.append((q, dof))

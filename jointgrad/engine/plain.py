@@ -1,7 +1,8 @@
 """The no-compiler mode: the very same stages, run as Python on any kind of number.
 
-Floats to debug, NumPy, torch and JAX arrays to be differentiated by their own tools, mpmath for more digits. Nothing is compiled, nothing
-is fast. It is the oracle that compiled code is held against, and what plain automatic differentiation would cost.
+Floats to debug, NumPy, torch and JAX arrays to be differentiated by their own tools, mpmath for more digits. Nothing
+is compiled, nothing is fast. It is the oracle that compiled code is held against, and shows what plain automatic
+differentiation costs.
 """
 
 from __future__ import annotations

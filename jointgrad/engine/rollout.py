@@ -35,10 +35,10 @@ WRT = ("state", "u", "force", "params")
 class Gradient:
     """Cotangents of everything a rollout started from; what was not asked for is None."""
 
-    q: np.ndarray | None = None
-    qd: np.ndarray | None = None
-    u: np.ndarray | None = None
-    force: np.ndarray | None = None
+    q: np.ndarray = None  # type: ignore[assignment]
+    qd: np.ndarray = None  # type: ignore[assignment]
+    u: np.ndarray = None  # type: ignore[assignment]
+    force: np.ndarray = None  # type: ignore[assignment]
     params: Mapping[str, np.ndarray] = field(default_factory=dict)
 
 
@@ -193,10 +193,8 @@ class Trajectory:
     ) -> None:
         self.model, self._inputs, self._schedule, self._threads = model, inputs, schedule, threads
         shape = (inputs.batch,)
-        self._q = self._qd = None
-        if schedule is not None:
-            rows = schedule.rows(inputs.steps)
-            self._q, self._qd = np.empty((rows, *shape, model.nq)), np.empty((rows, *shape, model.nv))
+        rows = schedule.rows(inputs.steps) if schedule is not None else 0
+        self._q, self._qd = np.empty((rows, *shape, model.nq)), np.empty((rows, *shape, model.nv))
         if schedule is not None and schedule.interval == 1:
             self._q_last, self._qd_last = self._q[-1], self._qd[-1]
         else:
@@ -211,8 +209,8 @@ class Trajectory:
             self._describe(one, first, last)
             one.integers("output")[:] = [address(self._outputs.get(o)) for o in OUTPUTS]
             one.set(
-                q=address(self._q), qd=address(self._qd), wants_outputs=int(bool(self._outputs)), status=address(self.status),
-                interval=self._schedule.interval if self._schedule else 1,
+                q=address(self._q) if len(self._q) else 0, qd=address(self._qd), status=address(self.status),
+                wants_outputs=int(bool(self._outputs)), interval=self._schedule.interval if self._schedule else 1,
             )  # fmt: skip
             one.run("rollout")
 
@@ -277,7 +275,7 @@ class Trajectory:
             raise InputError(f'there is no wrt="{bad[0]}"; the names are {", ".join(WRT)}')
         state_bars, each = self._state_bars(q_bar, qd_bar)
         output_bars = self._output_bars(bars or {})
-        return _Reverse(self, state_bars, each, output_bars, wrt).gradient()
+        return _Reverse(self, self._schedule, state_bars, each, output_bars, wrt).gradient()
 
     def _state_bars(self, q_bar: Any, qd_bar: Any) -> tuple[list[np.ndarray | None], bool]:
         i, model = self._inputs, self.model
@@ -329,10 +327,16 @@ class _Reverse:
     """One pass back: the arrays that it fills, and the work on a share of the batch."""
 
     def __init__(
-        self, trajectory: Trajectory, state_bars: list, each: bool, output_bars: list, wrt: Sequence[str]
+        self,
+        trajectory: Trajectory,
+        schedule: Schedule,
+        state_bars: list,
+        each: bool,
+        output_bars: list,
+        wrt: Sequence[str],
     ) -> None:
         i, model = trajectory._inputs, trajectory.model
-        self.trajectory, self.inputs, self.model = trajectory, i, model
+        self.trajectory, self.schedule, self.inputs, self.model = trajectory, schedule, i, model
         self.state_bars, self.each, self.output_bars, self.wrt = state_bars, each, output_bars, wrt
         self.q0_bar, self.qd0_bar = np.empty_like(i.q), np.empty_like(i.qd)
         self.u_bar = np.empty_like(i.u) if "u" in wrt and i.u is not None else None
@@ -349,14 +353,15 @@ class _Reverse:
     def gradient(self) -> Gradient:
         i, t = self.inputs, self.trajectory
         in_parallel(i.batch, i.steps, t._threads, self.run)
-        q = qd = force = None
+        found: dict[str, np.ndarray] = {}
         if "state" in self.wrt:
-            q, qd = t._public(self.q0_bar, 0), t._public(self.qd0_bar, 0)
+            found["q"], found["qd"] = t._public(self.q0_bar, 0), t._public(self.qd0_bar, 0)
+        if self.u_bar is not None:
+            found["u"] = t._public(self.u_bar)
         if self.force_bar is not None:
-            force = self.force_bar if i.force_step else self.force_bar.sum(0)
-            force = t._public(force, 1 if i.force_step else 0)
-        u = None if self.u_bar is None else t._public(self.u_bar)
-        return Gradient(q, qd, u, force, self.params())
+            total = self.force_bar if i.force_step else self.force_bar.sum(0)
+            found["force"] = t._public(total, 1 if i.force_step else 0)
+        return Gradient(**found, params=self.params())
 
     def params(self) -> dict[str, np.ndarray]:
         if self.sums is None:
@@ -371,7 +376,7 @@ class _Reverse:
 
     def run(self, first: int, last: int) -> None:
         t = self.trajectory
-        with worker(self.model, schedule=t._schedule) as one:
+        with worker(self.model, schedule=self.schedule) as one:
             one.take_params(self.model)
             t._describe(one, first, last)
             one.integers("output_bar")[:] = [address(a) for a in self.output_bars]
@@ -380,7 +385,7 @@ class _Reverse:
                 if bar is None:
                     one.frame.table(f"output_bar.{field_}")[:] = 0.0
             one.set(
-                q=address(t._q), qd=address(t._qd), interval=t._schedule.interval, status=0,
+                q=address(t._q), qd=address(t._qd), interval=self.schedule.interval, status=0,
                 wants_outputs=int(any(a is not None for a in self.output_bars)), wants_params=int(self.sums is not None),
                 q_bar=address(self.state_bars[0]), qd_bar=address(self.state_bars[1]), each=int(self.each),
                 u_bar=address(self.u_bar), force_bar=address(self.force_bar), q0_bar=address(self.q0_bar),
@@ -393,7 +398,11 @@ def _explanation(trajectory: Trajectory) -> str:
     """Which environment left the finite numbers, when, and where in the robot."""
     env = int(np.argmax(trajectory.status >= 0))
     k = int(trajectory.status[env])
-    return f'environment {env} left the finite numbers at step {k}{_culprit(trajectory, env)}; try a smaller dt, or on_nan="freeze" to go on without it'
+    where = _culprit(trajectory, env)
+    return (
+        f"environment {env} left the finite numbers at step {k}{where}; try a smaller dt, "
+        'or on_nan="freeze" to go on without it'
+    )
 
 
 def _culprit(trajectory: Trajectory, env: int) -> str:

@@ -190,9 +190,7 @@ def check_quaternions(model: Model, q: np.ndarray) -> None:
 def checked_state(model: Model, state: State) -> tuple[np.ndarray, np.ndarray, bool]:
     """q and qd with a batch axis, and whether they came with one."""
     if not isinstance(state, State):
-        raise InputError(
-            f"state must be a State(q, qd), as model.initial_state() gives, but is {type(state).__name__}"
-        )
+        raise InputError(f"state must be a State(q, qd), as model.initial_state() gives, but is {type(state).__name__}")
     is_batched = np.ndim(state.q) == 2
     batch: tuple[int | str, ...] = (model.batch or "batch",) if is_batched else ()
     q = checked("state.q", state.q, (*batch, model.nq), _missing(model, np.shape(state.q)))

@@ -27,7 +27,8 @@ def step(tree, params, assembly, state, work, runge, call):
 
 @kernel
 def step_adjoint(
-    tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, multiplier, output_bar, runge, runge_bar, call
+    tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, multiplier, output_bar, runge,
+    runge_bar, call
 ):  # fmt: skip
     """Reads what `step` left in work, and the cotangents of the next state and of the outputs of this one.
 

@@ -244,8 +244,8 @@ def reverse_step(
     if not is_sound:
         set_aside(tree, params_bar, assembly_bar, work_bar, spare, call)
     step_adjoint(
-        tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, multiplier, output_bar, runge, runge_bar,
-        call,
+        tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, multiplier, output_bar, runge,
+        runge_bar, call,
     )  # fmt: skip
     if not is_sound:
         restore(tree, params_bar, assembly_bar, state_bar, spare, call, acc)

@@ -24,8 +24,9 @@ TREE = {
     "frame_parent": INTEGERS, "frame_kind": INTEGERS, "frame_body": INTEGERS,
     # links: what carries mass
     "link_frame": INTEGERS, "link_body": INTEGERS,
-    # bodies: what a moving joint carries. parent n_bodies is the world; reference is the body that marks the tree's
-    # reference point; is_last where a jointed body carries no other; dof and n_dof its velocities, q its first coordinate, frame its joint
+    # bodies: what a moving joint carries. parent n_bodies is the world; frame is its joint; q and dof its first coordinate
+    # and velocity; reference the body that marks the tree's reference point; is_last where it has one velocity and
+    # carries no other body
     "parent": INTEGERS, "kind": INTEGERS, "frame": INTEGERS, "q": INTEGERS, "dof": INTEGERS, "n_dof": INTEGERS,
     "reference": INTEGERS, "is_last": INTEGERS,
     "actuator_kind": INTEGERS, "actuator_dof": INTEGERS, "actuator_q": INTEGERS,

@@ -135,9 +135,8 @@ class Model:
                 f'"{name}" must have shape {shape}, or {("batch", *shape)} per environment, but has {array.shape}'
             )
         if np.isnan(array).any() or (np.isinf(array).any() and "limit" not in name):
-            raise InputError(
-                f'"{name}" contains a value that is not finite, first at {tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])}'
-            )
+            where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+            raise InputError(f'"{name}" contains {array[where]} at {where}; it must be finite')
         check_physical(name, array, self.topology)
         return array, None if array.shape == shape else array.shape[0]
 
@@ -162,7 +161,8 @@ def check_physical(name: str, array: np.ndarray, topology: Topology) -> None:
     if name == "joint.placement" and (np.sum(flat[..., 3:] ** 2, -1) == 0).any():
         row = int(np.argwhere(np.sum(flat[..., 3:] ** 2, -1) == 0)[0][1])
         raise InputError(
-            f"the orientation of joint {row_name(row, topology.joint_names)} is a quaternion of zero length; (1, 0, 0, 0) is no turn"
+            f"the orientation of joint {row_name(row, topology.joint_names)} is a quaternion of zero length; "
+            "(1, 0, 0, 0) is no turn"
         )
     if name == "joint.axis":
         bad = np.argwhere(np.sum(flat**2, -1) == 0)

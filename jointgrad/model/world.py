@@ -202,36 +202,48 @@ def _list_link(placed: _Placed, link: Link, joints: list[Joint], seen: dict[str,
 def _primitives(joint: Joint, prefix: str, parent: int | None, first: int, placed: _Placed) -> list[Frame]:
     """The chain of primitive joints that a joint stands for."""
     name = prefix + joint.name
-    at = dict(joint=joint, position=joint.position, orientation=joint.orientation)
     if joint.limit[0] > -np.inf or joint.limit[1] < np.inf or joint.friction:
         warnings.warn(f'limit and dry friction of joint "{name}" are not simulated yet', stacklevel=5)
-    simple = {"fixed": FIXED, "revolute": REVOLUTE, "continuous": REVOLUTE, "prismatic": PRISMATIC}
-    if joint.kind in simple:
-        start, rest = _numbers(joint, 1)
-        return [Frame(name, simple[joint.kind], parent, axis=joint.axis, initial=start[0], rest=rest[0], **at)]
     if joint.kind in ("spherical", "free"):
-        unit = (1.0, 0.0, 0.0, 0.0)
-        if joint.kind == "spherical":
-            initial = _unit(unit if joint.initial is None else joint.initial)
-            rest = _unit(unit if joint.rest is None else joint.rest)
-            return [Frame(name, SPHERICAL, parent, initial=initial, rest=rest, **at)]
-        pose = _pose_in_world(placed, joint)
-        initial = pose if joint.initial is None else tuple(joint.initial)
-        rest = initial if joint.rest is None else tuple(joint.rest)
-        return [Frame(name, FREE, None, initial=initial, rest=rest, **at)]
-    if joint.kind == "planar":
-        start, rest = _numbers(joint, 3)
-        x, y, normal = _plane_axes(joint.axis)
-        parts = (("x", PRISMATIC, x), ("y", PRISMATIC, y), ("turn", REVOLUTE, normal))
-    else:
-        start, rest = _numbers(joint, 2)
-        parts = (("first", REVOLUTE, joint.axis), ("second", REVOLUTE, joint.second_axis))
+        return [_turning(joint, name, parent, placed)]
+    parts = _scalar_parts(joint)
+    start, rest = _numbers(joint, len(parts))
     chain = []
     for k, (suffix, kind, axis) in enumerate(parts):
-        place = at if k == 0 else dict(joint=joint)
-        above = parent if k == 0 else first + k - 1
-        chain.append(Frame(f"{name}.{suffix}", kind, above, axis=axis, initial=start[k], rest=rest[k], **place))
+        frame = Frame(name + suffix, kind, parent if k == 0 else first + k - 1, joint, axis=axis)
+        frame.initial, frame.rest = start[k], rest[k]
+        chain.append(frame)
+    chain[0].position, chain[0].orientation = joint.position, joint.orientation
     return chain
+
+
+def _scalar_parts(joint: Joint) -> list[tuple[str, int, Any]]:
+    """What to append to the name, kind and axis of each primitive."""
+    if joint.kind == "planar":
+        x, y, normal = _plane_axes(joint.axis)
+        return [(".x", PRISMATIC, x), (".y", PRISMATIC, y), (".turn", REVOLUTE, normal)]
+    if joint.kind == "universal":
+        return [(".first", REVOLUTE, joint.axis), (".second", REVOLUTE, joint.second_axis)]
+    kind = {"fixed": FIXED, "prismatic": PRISMATIC}.get(joint.kind, REVOLUTE)
+    return [("", kind, joint.axis)]
+
+
+def _turning(joint: Joint, name: str, parent: int | None, placed: _Placed) -> Frame:
+    """A spherical or free joint; a free one starts, and rests, where the joint was placed."""
+    start: tuple[float, ...]
+    if joint.kind == "spherical":
+        frame, start = Frame(name, SPHERICAL, parent, joint, joint.position, joint.orientation), (1.0, 0.0, 0.0, 0.0)
+    else:
+        frame, start = Frame(name, FREE, None, joint, joint.position, joint.orientation), _pose_in_world(placed, joint)
+    for what, default in (("initial", start), ("rest", start)):
+        given: Any = getattr(joint, what)
+        value = default if given is None else tuple(given)
+        if len(value) != N_Q[frame.kind]:
+            raise ModelError(
+                f'{what} of joint "{name}" has {len(value)} numbers, but a {joint.kind} joint has {N_Q[frame.kind]}'
+            )
+        setattr(frame, what, (*value[:-4], *_unit(value[-4:])))
+    return frame
 
 
 def _numbers(joint: Joint, count: int) -> tuple[list[float], list[float]]:
@@ -334,7 +346,8 @@ def _topology(listing: _Listing, frame_body: list[int], integrator: int) -> Topo
         "frame_kind": [f.kind for f in frames], "frame_body": frame_body,
         "link_frame": [f for _, _, f in listing.links], "link_body": [frame_body[f] for _, _, f in listing.links],
         "parent": parent, "kind": kind, "frame": moving, "q": first_q[moving].tolist(), "dof": first_dof[moving].tolist(),
-        "n_dof": [N_DOF[k] for k in kind], "reference": _references(parent, kind), "is_last": [int(N_DOF[kind[b]] == 1 and b not in parent) for b in range(n)],
+        "n_dof": [N_DOF[k] for k in kind], "reference": _references(parent, kind),
+        "is_last": [int(N_DOF[kind[b]] == 1 and b not in parent) for b in range(n)],
         "actuator_kind": [d[0] for d in drives], "actuator_dof": [d[1] for d in drives], "actuator_q": [d[2] for d in drives],
     }  # fmt: skip
     dof_names = [f.name if N_DOF[f.kind] == 1 else f"{f.name}[{j}]" for f in frames for j in range(N_DOF[f.kind])]
@@ -395,7 +408,7 @@ def _params(listing: _Listing, topology: Topology, gravity: Any, dt: float) -> d
     values = {
         "link.mass": [k.mass for k in links], "link.com": [k.com for k in links], "link.inertia": [k.inertia for k in links],
         "joint.placement": [(*f.position, *_unit(f.orientation)) for f in frames],
-        "joint.axis": [np.asarray(f.axis, dtype=np.float64) / np.linalg.norm(f.axis) if f.kind in (REVOLUTE, PRISMATIC) else (0, 0, 1) for f in frames],
+        "joint.axis": [_unit_axis(f) for f in frames],
         "joint.damping": of_joint("damping"), "joint.stiffness": of_joint("stiffness"), "joint.armature": of_joint("armature"),
         "joint.rest": np.concatenate(rest) if rest else [],
         "actuator.gain": [a.gain for a in drives], "actuator.damping": [a.damping for a in drives],
@@ -406,6 +419,11 @@ def _params(listing: _Listing, topology: Topology, gravity: Any, dt: float) -> d
     }  # fmt: skip
     assert values.keys() == PARAMS.keys()
     return {name: np.array(v, dtype=np.float64).reshape(topology.shape_of(name)) for name, v in values.items()}
+
+
+def _unit_axis(frame: Frame) -> np.ndarray:
+    axis = np.asarray(frame.axis, dtype=np.float64)
+    return axis / np.linalg.norm(axis) if frame.kind in (REVOLUTE, PRISMATIC) else np.array([0.0, 0.0, 1.0])
 
 
 def _initial(listing: _Listing) -> np.ndarray:

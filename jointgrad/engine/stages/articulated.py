@@ -327,7 +327,8 @@ def articulated_adjoint(tree, assembly, assembly_bar, work, work_bar, multiplier
         if tree.kind[b] == FREE:
             pose_bar = free_reverse(
                 work.pose[b], work.arm[b], multiplier.force[b], multiplier.a_bar[b],
-                six(multiplier.mu[d], multiplier.mu[d + 1], multiplier.mu[d + 2], multiplier.mu[d + 3], multiplier.mu[d + 4], multiplier.mu[d + 5]),
+                six(multiplier.mu[d], multiplier.mu[d + 1], multiplier.mu[d + 2],
+                    multiplier.mu[d + 3], multiplier.mu[d + 4], multiplier.mu[d + 5]),
                 six(work.qdd[d], work.qdd[d + 1], work.qdd[d + 2], work.qdd[d + 3], work.qdd[d + 4], work.qdd[d + 5]),
             )  # fmt: skip
             accumulate(work_bar.pose, b, pose_bar)

@@ -6,9 +6,13 @@ from ..description import Description
 
 # the hips' frames are turned so: roll 90 degrees, then yaw 90 degrees (the original writes 1.57079)
 HIP_ORIENTATION = (0.5, 0.5, 0.5, 0.5)
-# leg, front or rear, hip at x, side, upper leg's inertia xx and zz
-LEGS = (("FR", 0.199095, -1, 0.015, 0.010), ("FL", 0.199095, 1, 0.016, 0.011))
-LEGS += (("RR", -0.238195, -1, 0.016, 0.011), ("RL", -0.238195, 1, 0.016, 0.011))
+# leg, hip at x, side, upper leg's inertia xx and zz
+LEGS = (
+    ("FR", 0.199095, -1, 0.015, 0.010),
+    ("FL", 0.199095, 1, 0.016, 0.011),
+    ("RR", -0.238195, -1, 0.016, 0.011),
+    ("RL", -0.238195, 1, 0.016, 0.011),
+)
 # hip, upper leg, lower leg: puts every toe under its hip
 STANCE = (0.0, 0.0, -0.5)
 
