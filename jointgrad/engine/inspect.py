@@ -13,7 +13,7 @@ from .runtime import address, lanes, worker
 
 _KEPT = {
     "pose": "work.pose", "arm": "work.arm", "S": "work.S", "v": "work.v", "c": "work.c", "tau": "work.tau", "I": "work.I",
-    "qdd": "work.qdd", "armature": "work.armature", "position": "output.position", "rotation": "output.rotation",
+    "qdd": "work.qdd", "position": "output.position", "rotation": "output.rotation",
     "velocity": "output.velocity",
 }  # fmt: skip
 
@@ -82,7 +82,7 @@ class Inspection:
 
     @property
     def qdd(self) -> np.ndarray:
-        """Accelerations (batch, nv)."""
+        """Accelerations (batch, nv) that the step uses: with implicit damping, those at the end of the step."""
         return self._public(self._t["qdd"][..., 0])
 
     @property
@@ -110,6 +110,15 @@ class Inspection:
         """(batch, n_bodies, 6, 6)"""
         return _spatial_matrix(self._t["I"][:, : self.model.topology.tree["n_bodies"]])
 
+    @property
+    def _armature(self) -> np.ndarray:
+        """Per degree of freedom, (batch or 1, nv); what an implicit integrator adds for damping is not inertia."""
+        tree = self.model.topology.tree
+        frames = np.zeros(self.model.nv, dtype=int)
+        for frame, dof, n_dof in zip(tree["frame"], tree["dof"], tree["n_dof"], strict=True):
+            frames[dof : dof + n_dof] = frame
+        return np.atleast_2d(self.model.params["joint.armature"])[:, frames]
+
     def _bodies(self, outward: bool = True):
         """(body, parent, its dofs), parents first or last."""
         tree = self.model.topology.tree
@@ -135,7 +144,7 @@ class Inspection:
                 M[:, dofs[b], dofs[at]] = block
                 M[:, dofs[at], dofs[b]] = np.swapaxes(block, 1, 2)
                 at = parents[at]
-        armature = self._t["armature"][..., 0]
+        armature = self._armature
         M[:, np.arange(self.model.nv), np.arange(self.model.nv)] += armature
         return self._public(M)
 
@@ -150,7 +159,7 @@ class Inspection:
         f = np.einsum("bnij,bnj->bni", I, c + rise[:, :n])
         f[..., :3] += _cross(v[..., :3], h[..., :3]) + _cross(v[..., 3:], h[..., 3:])
         f[..., 3:] += _cross(v[..., :3], h[..., 3:])
-        tau = self._t["armature"][..., 0] * qdd
+        tau = self._armature * qdd
         for b, parent, d in self._bodies(outward=False):
             tau[:, d] += np.einsum("bks,bs->bk", S[:, d], f[:, b])
             if parent < n:
@@ -199,7 +208,7 @@ class Inspection:
         n = self.model.topology.tree["n_bodies"]
         v = self._t["v"][:, :n]
         own = 0.5 * np.einsum("bni,bnij,bnj->b", v, self._inertia, v)
-        return self._public(own + 0.5 * (self._t["armature"][..., 0] * self._inputs.qd**2).sum(-1))
+        return self._public(own + 0.5 * (self._armature * self._inputs.qd**2).sum(-1))
 
     @property
     def potential_energy(self) -> np.ndarray:

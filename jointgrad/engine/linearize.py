@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ def linearize(
     q, qd, is_batched = checked_state(model, state)
     n, batch = 2 * model.nv, q.shape[0]
     u = np.zeros((*q.shape[:1], model.nu)[0 if is_batched else 1 :]) if u is None else u
-    u = checked("u", u, (*((batch,) if is_batched else ()), model.nu), controls_hint(model, np.shape(u))).reshape(
+    u = checked("u", u, (*((batch,) if is_batched else ()), model.nu), functools.partial(controls_hint, model)).reshape(
         batch, model.nu
     )
     per_row = _per_row(model, batch, n, wrt == "params")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -60,7 +61,7 @@ class _Inputs:
     @property
     def force_step(self) -> int:
         """Bytes from one step's outside forces to the next; 0 where they stay the same."""
-        return 0 if self.force is None or self.force.ndim == 3 else self.force[0].nbytes
+        return 0 if self.force is None or self.force.ndim == 3 else 8 * int(np.prod(self.force.shape[1:]))
 
 
 def step(
@@ -168,13 +169,17 @@ def _check_values(model: Model, inputs: _Inputs) -> None:
 def _checked_inputs(model: Model, state: State, u: Any, steps: int | None, force: Any) -> _Inputs:
     q, qd, is_batched = checked_state(model, state)
     batch = (q.shape[0],) if is_batched else ()
+    if steps is not None and steps < 0:
+        raise InputError(f"steps must be zero or more, but is {steps}")
     if u is None:
         if steps is None:
             raise InputError("rollout needs controls u, or steps=... to run without")
         if model.nu:
             u = np.zeros((steps, *batch, model.nu))
     if u is not None:
-        u = checked("u", u, (steps or "steps", *batch, model.nu), controls_hint(model, np.shape(u)))
+        u = checked(
+            "u", u, ("steps" if steps is None else steps, *batch, model.nu), functools.partial(controls_hint, model)
+        )
         steps = u.shape[0]
         u = u.reshape(steps, q.shape[0], model.nu) if model.nu else None
     if force is not None:

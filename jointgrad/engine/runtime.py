@@ -158,14 +158,20 @@ def in_parallel(batch: int, steps: int, threads: int, work: Callable[[int, int],
 # what comes in ----------------------------------------------------------------------------------------------------------
 
 
-def checked(name: str, value: Any, shape: tuple[int | str, ...], hint: str = "") -> np.ndarray:
+def checked(
+    name: str, value: Any, shape: tuple[int | str, ...], hint: Callable[[tuple[int, ...]], str] | None = None
+) -> np.ndarray:
     """A float64 array of the given shape (words stand for any size), else one clear error. Values are not looked at."""
-    array = value if isinstance(value, np.ndarray) else np.asarray(value, dtype=np.float64)
+    try:
+        array = value if isinstance(value, np.ndarray) else np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} is not an array of numbers: {value!r}"[:200]) from None
     if array.dtype != np.float64:
         raise InputError(f"{name} has dtype {array.dtype}, but must be float64: pass {name}.astype(float)")
     if array.shape != shape and not _fits(array.shape, shape):
         wanted = "(" + ", ".join(map(str, shape)) + ("," if len(shape) == 1 else "") + ")"
-        raise InputError(f"{name} has shape {array.shape}, but must have {wanted}{hint}")
+        more = hint(array.shape) if hint else ""
+        raise InputError(f"{name} has shape {array.shape}, but must have {wanted}{more}")
     return array if array.flags.c_contiguous else np.ascontiguousarray(array)
 
 
@@ -193,7 +199,7 @@ def checked_state(model: Model, state: State) -> tuple[np.ndarray, np.ndarray, b
         raise InputError(f"state must be a State(q, qd), as model.initial_state() gives, but is {type(state).__name__}")
     is_batched = np.ndim(state.q) == 2
     batch: tuple[int | str, ...] = (model.batch or "batch",) if is_batched else ()
-    q = checked("state.q", state.q, (*batch, model.nq), _missing(model, np.shape(state.q)))
+    q = checked("state.q", state.q, (*batch, model.nq), functools.partial(_missing, model))
     qd = checked("state.qd", state.qd, (*q.shape[:-1], model.nv))
     if model.batch is not None and not is_batched:
         raise InputError(f"the model has parameters for {model.batch} environments, but the state has no batch axis")

@@ -86,6 +86,11 @@ def kept(acc, new, old):
     return select(1.0 > acc, new, old)
 
 
+@traced
+def none_if_sound(acc, values):
+    return tuple(select(1.0 > acc, 0.0, x) for x in values)
+
+
 @sweep
 def finiteness(tree, params, work):
     """Zero in the lanes whose next state is finite, NaN in the others."""
@@ -211,12 +216,10 @@ def add_state_bars(tree, state_bar, work_bar, call, at):
 
 
 @kernel
-def reverse_last_outputs(
-    tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, output_bar, call, at
+def reverse_outputs(
+    tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, output_bar, call
 ):  # fmt: skip
-    """Outputs of the last state, which no step starts from."""
-    fill(state.q, tree.n_q, call.q_last, 0, at)
-    fill(state.qd, tree.n_dofs, call.qd_last, 0, at)
+    """Outputs of a state apart from any step: adds to the cotangents of the state."""
     kinematics(tree, params, assembly, state, work)
     clear_work(tree, work, work_bar)
     nothing = work_bar.v[tree.n_bodies]
@@ -224,9 +227,17 @@ def reverse_last_outputs(
         work_bar.c[b] = nothing
     for d in range(tree.n_dofs):
         work_bar.S[d] = nothing
-    read_output_bars(tree, output_bar, call, at)
     outputs_adjoint(tree, assembly, assembly_bar, work, work_bar, output_bar)
     kinematics_adjoint(tree, params_bar, assembly_bar, state, state_bar, work, work_bar, call)
+
+
+@sweep
+def only_frozen(tree, output_bar, acc):
+    """Output cotangents of the lanes that stayed where they were; the others have had theirs."""
+    for j in range(tree.n_links):
+        output_bar.position[j] = none_if_sound(acc, output_bar.position[j])
+        output_bar.rotation[j] = none_if_sound(acc, output_bar.rotation[j])
+        output_bar.velocity[j] = none_if_sound(acc, output_bar.velocity[j])
 
 
 @kernel
@@ -249,6 +260,11 @@ def reverse_step(
     )  # fmt: skip
     if not is_sound:
         restore(tree, params_bar, assembly_bar, state_bar, spare, call, acc)
+        if call.wants_outputs != 0:
+            only_frozen(tree, output_bar, acc)
+            reverse_outputs(
+                tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, output_bar, call
+            )
     if call.u_bar != 0:
         nu = tree.n_actuators
         empty(state_bar.u, nu, at_row(call.u_bar, at.step, call.batch, nu), 0, at)
@@ -366,8 +382,11 @@ def rollout_adjoint(
         clear_motion(tree, state_bar, params)
         at.step = call.steps
         if call.wants_outputs != 0:
-            reverse_last_outputs(
-                tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, output_bar, call, at
+            fill(state.q, tree.n_q, call.q_last, 0, at)
+            fill(state.qd, tree.n_dofs, call.qd_last, 0, at)
+            read_output_bars(tree, output_bar, call, at)
+            reverse_outputs(
+                tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, output_bar, call
             )
         add_state_bars(tree, state_bar, work_bar, call, at)
         for interval in range((call.steps - 1) // call.interval, -1, -1):

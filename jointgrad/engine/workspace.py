@@ -68,7 +68,8 @@ MULTIPLIER = {"mu": 1, "m": 6, "p": 6, "u": 1, "a": 6, "force": 6, "v_bar": 6, "
 OUTPUT = {"position": 3, "rotation": 9, "velocity": 6}
 
 # Runge-Kutta: the state at the start of the step, and state and acceleration of each of its four evaluations
-RUNGE = {"q": 1, "qd": 1, "qdd": 1, "rate": 1, "q0": 1, "qd0": 1}
+RUNGE = {"q": 1, "qd": 1, "qdd": 1, "chart": 1, "rate": 1, "q0": 1, "qd0": 1}
+RUNGE_BAR = {"q": 1, "qd": 1, "qdd": 1, "chart": 1, "rate": 1, "part": 1}
 
 # what one call works on. Addresses of the caller's arrays are 0 where absent; X_dot is the tangent of X, X_bar its cotangent
 CALL = {
@@ -98,7 +99,7 @@ SCHEMA = Schema(
         "tree": TREE, "params": PARAMS | {"all": 1}, "params_bar": PARAMS | {"all": 1}, "gauge": GAUGE,
         "assembly": ASSEMBLY, "assembly_bar": ASSEMBLY_BAR | {"all": 1},
         "state": STATE, "state_bar": STATE, "work": WORK, "work_bar": WORK_BAR, "multiplier": MULTIPLIER,
-        "output": OUTPUT, "output_bar": OUTPUT, "runge": RUNGE, "runge_bar": {"q": 1, "qd": 1, "qdd": 1, "rate": 1, "part": 1},
+        "output": OUTPUT, "output_bar": OUTPUT, "runge": RUNGE, "runge_bar": RUNGE_BAR,
         "slots": {"q": 1, "qd": 1}, "spare": {"params": 1, "assembly": 1, "q": 1, "qd": 1}, "call": CALL,
         # where the time loop is: step, first environment of the pack, how many environments it holds
         "at": {"step": CURSOR, "env": CURSOR, "count": CURSOR},
@@ -108,7 +109,7 @@ SCHEMA = Schema(
         "kinematics", "kinematics_adjoint", "forces", "forces_adjoint", "articulated", "articulated_adjoint",
         "integration", "integration_adjoint", "outputs", "outputs_adjoint",
         "runge_kutta", "runge_kutta_adjoint", "step", "step_adjoint",
-        "assemble", "advance", "write_outputs", "reverse_step", "reverse_last_outputs", "rollout", "rollout_adjoint", "evaluation",
+        "assemble", "advance", "write_outputs", "reverse_step", "reverse_outputs", "rollout", "rollout_adjoint", "evaluation",
     ),
 )  # fmt: skip
 
@@ -124,7 +125,16 @@ def rows_of(tree: Mapping[str, Any], slots: int = 0) -> dict[str, int]:
     per_dof = dict.fromkeys(("S", "armature", "tau", "U", "D_inv", "u", "qdd", "qd_next"), dofs)
     work = dict.fromkeys(WORK, bodies + 1) | per_dof | {"q_next": q}
     multiplier = dict.fromkeys(MULTIPLIER, bodies + 1) | {"mu": dofs, "u": dofs}
-    runge = {"q": 4 * q, "qd": 4 * dofs, "qdd": 4 * dofs, "rate": dofs, "q0": q, "qd0": dofs, "part": 1}
+    runge = {
+        "q": 4 * q,
+        "qd": 4 * dofs,
+        "qdd": 4 * dofs,
+        "chart": 4 * dofs,
+        "rate": dofs,
+        "q0": q,
+        "qd0": dofs,
+        "part": 1,
+    }
     tables = {
         "params": params, "gauge": dict.fromkeys(GAUGE, frames), "assembly": assembly,
         "state": {"q": q, "qd": dofs, "u": actuators, "force": 6 * links}, "work": work, "multiplier": multiplier,

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from .errors import InputError
+from .names import unknown
 
 # joint kinds as the engine knows them; planar and universal joints are chains of these
 FIXED, REVOLUTE, PRISMATIC, SPHERICAL, FREE = range(5)
@@ -134,15 +135,18 @@ class Model:
             raise InputError(
                 f'"{name}" must have shape {shape}, or {("batch", *shape)} per environment, but has {array.shape}'
             )
-        if np.isnan(array).any() or (np.isinf(array).any() and "limit" not in name):
-            where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
-            raise InputError(f'"{name}" contains {array[where]} at {where}; it must be finite')
+        bad = np.isnan(array) if "limit" in name else ~np.isfinite(array)
+        if bad.any():
+            where = tuple(int(i) for i in np.argwhere(bad)[0])
+            raise InputError(f'"{name}" is not finite: it contains {array[where]} at {where}')
         check_physical(name, array, self.topology)
         return array, None if array.shape == shape else array.shape[0]
 
 
 def check_physical(name: str, array: np.ndarray, topology: Topology) -> None:
     """Values that no body or joint can have."""
+    from .checks import inertia_message, triangle_violation
+
     flat = array.reshape(-1, *topology.shape_of(name))
 
     def row_name(row: int, names: tuple[str, ...]) -> str:
@@ -168,46 +172,20 @@ def check_physical(name: str, array: np.ndarray, topology: Topology) -> None:
         bad = np.argwhere(np.sum(flat**2, -1) == 0)
         if len(bad):
             raise InputError(f"the axis of joint {row_name(int(bad[0][1]), topology.joint_names)} has zero length")
+    if name == "joint.rest":
+        for start in topology.quaternions:
+            if not (np.abs(flat[:, start : start + 4]).max(-1) > 0).all():
+                raise InputError(
+                    f"joint.rest holds a quaternion of zero length at entries {start} to {start + 3}; (1, 0, 0, 0) is no turn"
+                )
     if name == "world.dt" and (flat <= 0).any():
         raise InputError(f"world.dt must be more than zero, but is {flat.min():g}")
-
-
-def triangle_violation(inertia: np.ndarray) -> np.ndarray:
-    """By how much the largest principal moment exceeds the sum of the others (or a moment is negative), beyond rounding."""
-    xx, xy, xz, yy, yz, zz = np.moveaxis(np.asarray(inertia, dtype=np.float64), -1, 0)
-    moments = np.linalg.eigvalsh(np.stack([xx, xy, xz, xy, yy, yz, xz, yz, zz], -1).reshape(*xx.shape, 3, 3))
-    scale = np.abs(moments).max(-1)
-    excess = np.maximum(moments[..., 2] - moments[..., 0] - moments[..., 1], -moments[..., 0])
-    return np.where(excess > 1e-6 * scale + 1e-300, excess, 0.0)
-
-
-def inertia_message(link: str, inertia: Any) -> str:
-    xx, xy, xz, yy, yz, zz = inertia
-    moments = np.linalg.eigvalsh([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-    listed = ", ".join(f"{m:.4g}" for m in moments)
-    return (
-        f'the inertia of link "{link}" is not that of any body: its principal moments {listed} must be '
-        "positive and none larger than the sum of the other two; check order (xx xy xz yy yz zz) and units"
-    )
 
 
 def _index(kind: str, name: str, names: tuple[str, ...]) -> int:
     if name not in names:
         raise InputError(unknown(kind, name, names))
     return names.index(name)
-
-
-def unknown(kind: str, name: str, names: Any) -> str:
-    """What to say of a name that does not exist."""
-    import difflib
-
-    close = difflib.get_close_matches(str(name), list(names), n=1)
-    hint = (
-        f'did you mean "{close[0]}"?'
-        if close
-        else f"the {kind}s are {', '.join(list(names)[:8])}" + (" ..." if len(list(names)) > 8 else "")
-    )
-    return f'there is no {kind} "{name}"; {hint}'
 
 
 def _frozen(array: np.ndarray) -> np.ndarray:

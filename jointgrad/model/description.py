@@ -6,8 +6,8 @@ import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .arrays import unknown
 from .errors import ModelError
+from .names import unknown
 
 KINDS = ("fixed", "revolute", "continuous", "prismatic", "spherical", "planar", "universal", "free")
 ACTUATORS = ("torque", "position", "velocity")

@@ -24,10 +24,9 @@ from .arrays import (
     VELOCITY,
     Model,
     Topology,
-    inertia_message,
-    triangle_violation,
 )
-from .description import INFINITE, Actuator, Description, Joint, Link
+from .checks import check_actuator, check_joint, check_link, check_names, numbers, unit_quaternion
+from .description import Actuator, Description, Joint, Link
 from .errors import ModelError
 
 
@@ -82,6 +81,9 @@ class World:
         base = base or robot.base
         if base not in ("free", "fixed"):
             raise ModelError(f'base must be "free" or "fixed", but is "{base}"')
+        owner = f'robot "{name or robot.name}"'
+        position = tuple(numbers(owner, "position", position, 3))
+        orientation = unit_quaternion(owner, "orientation", orientation)
         self._placed.append(_Placed(robot.copy(), f"{name}/" if name else "", position, orientation, base))
         return self
 
@@ -89,14 +91,17 @@ class World:
         """A model with time step dt (s). Integrators: semi_implicit, explicit, rk4, implicit_damping."""
         if integrator not in INTEGRATORS:
             raise ModelError(f'there is no integrator "{integrator}"; the names are {", ".join(INTEGRATORS)}')
-        if not dt > 0:
-            raise ModelError(f"dt must be more than zero, but is {dt}")
+        if not 0 < dt < np.inf:
+            raise ModelError(f"dt must be more than zero and finite, but is {dt}")
+        numbers("the world", "gravity", self.gravity, 3)
         listing = _Listing()
         for placed in self._placed:
             _list_robot(placed, listing)
         if not listing.links:
             raise ModelError("the world is empty: add a robot with at least one link before compiling")
-        _check_names(listing)
+        check_names("link", [name for name, _, _ in listing.links])
+        check_names("joint", [f.name for f in listing.frames])
+        check_names("actuator", [name for name, _, _ in listing.actuators])
         bodies = _bodies(listing)
         topology = _topology(listing, bodies, INTEGRATORS[integrator])
         params = _params(listing, topology, self.gravity, dt)
@@ -110,7 +115,7 @@ class World:
 def _list_robot(placed: _Placed, listing: _Listing) -> None:
     robot, prefix = placed.robot, placed.prefix
     for joint in robot.joints.values():
-        _check_joint(joint, robot)
+        check_joint(joint, robot)
     joints_of: dict[str, list[Joint]] = {name: [] for name in robot.links}
     for joint in robot.joints.values():
         joints_of[joint.child].append(joint)
@@ -133,55 +138,19 @@ def _list_robot(placed: _Placed, listing: _Listing) -> None:
             f'robot "{robot.name}" has a cycle: link "{lost[0]}" is reached from no root; remove one joint of the loop'
         )
     for actuator in robot.actuators.values():
-        if actuator.joint not in robot.joints:
-            raise ModelError(f'actuator "{actuator.name}" drives joint "{actuator.joint}", which does not exist')
+        check_actuator(actuator, robot)
         listing.actuators.append((prefix + actuator.name, prefix + actuator.joint, actuator))
-
-
-def _check_joint(joint: Joint, robot: Description) -> None:
-    for end, link in (("parent", joint.parent), ("child", joint.child)):
-        if link is not None and link not in robot.links:
-            raise ModelError(f'joint "{joint.name}" has {end} "{link}", but there is no such link')
-    for what in ("position", "orientation", "axis", "second_axis", "damping", "stiffness", "armature"):
-        value = np.asarray(getattr(joint, what), dtype=np.float64)
-        if not np.isfinite(value).all():
-            raise ModelError(f'{what} of joint "{joint.name}" is {getattr(joint, what)}; it must be finite')
-    if not np.any(np.asarray(joint.orientation, dtype=np.float64)):
-        raise ModelError(
-            f'the orientation of joint "{joint.name}" is a quaternion of zero length; (1, 0, 0, 0) is no turn'
-        )
-    if joint.kind not in ("fixed", "spherical", "free") and not np.any(np.asarray(joint.axis, dtype=np.float64)):
-        raise ModelError(f'the axis of joint "{joint.name}" has zero length')
-    for what in ("damping", "armature"):
-        if getattr(joint, what) < 0:
-            raise ModelError(
-                f'{what} of joint "{joint.name}" is negative ({getattr(joint, what)}); it must be zero or more'
-            )
-    if joint.kind == "free" and joint.parent is not None:
-        raise ModelError(
-            f'free joint "{joint.name}" hangs on link "{joint.parent}"; only the world can be the parent of a free joint'
-        )
-
-
-def _check_link(link: Link) -> None:
-    for what in ("mass", "com", "inertia"):
-        if not np.isfinite(np.asarray(getattr(link, what), dtype=np.float64)).all():
-            raise ModelError(f'{what} of link "{link.name}" is {getattr(link, what)}; it must be finite')
-    if link.mass < 0:
-        raise ModelError(f'the mass of link "{link.name}" is negative ({link.mass}); it must be zero or more')
-    if triangle_violation(np.asarray(link.inertia, dtype=np.float64)) > 0:
-        raise ModelError(inertia_message(link.name, link.inertia))
 
 
 def _list_link(placed: _Placed, link: Link, joints: list[Joint], seen: dict[str, int], listing: _Listing) -> int:
     """Frames of a link's joints, then the link; returns the frame that carries it."""
-    _check_link(link)
+    check_link(link)
     prefix = placed.prefix
     if not joints:
         kind = FREE if placed.base == "free" else FIXED
         base = Frame(f"{prefix}{link.name}.base", kind, None, None, placed.position, placed.orientation)
         if kind == FREE:
-            base.initial = base.rest = (*placed.position, *_unit(placed.orientation))
+            base.initial = base.rest = (*placed.position, *placed.orientation)
         listing.frames.append(base)
     for number, joint in enumerate(joints):
         parent = seen[joint.parent] if joint.parent is not None else None
@@ -242,7 +211,7 @@ def _turning(joint: Joint, name: str, parent: int | None, placed: _Placed) -> Fr
             raise ModelError(
                 f'{what} of joint "{name}" has {len(value)} numbers, but a {joint.kind} joint has {N_Q[frame.kind]}'
             )
-        setattr(frame, what, (*value[:-4], *_unit(value[-4:])))
+        setattr(frame, what, (*value[:-4], *unit_quaternion(f'joint "{name}"', what, value[-4:])))
     return frame
 
 
@@ -260,16 +229,8 @@ def _numbers(joint: Joint, count: int) -> tuple[list[float], list[float]]:
     return out[0], out[1]
 
 
-def _unit(quaternion: Any) -> tuple[float, ...]:
-    q = np.asarray(quaternion, dtype=np.float64)
-    length = np.linalg.norm(q)
-    if q.shape != (4,) or not length > 0:
-        raise ModelError(f"a quaternion needs four numbers of which not all are zero, but is {quaternion}")
-    return tuple(q / length)
-
-
 def _rotation(quaternion: Any) -> np.ndarray:
-    w, x, y, z = _unit(quaternion)
+    w, x, y, z = quaternion
     return np.array([
         [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
         [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
@@ -281,9 +242,12 @@ def _pose_in_world(placed: _Placed, joint: Joint) -> tuple[float, ...]:
     position = np.asarray(placed.position) + _rotation(placed.orientation) @ np.asarray(
         joint.position, dtype=np.float64
     )
-    a, b = np.array(_unit(placed.orientation)), np.array(_unit(joint.orientation))
+    a, b = (
+        np.array(placed.orientation),
+        np.array(unit_quaternion(f'joint "{joint.name}"', "orientation", joint.orientation)),
+    )
     w = a[0] * b[0] - a[1:] @ b[1:]
-    return (*position, *_unit((w, *(a[0] * b[1:] + b[0] * a[1:] + np.cross(a[1:], b[1:])))))
+    return (*position, w, *(a[0] * b[1:] + b[0] * a[1:] + np.cross(a[1:], b[1:])))
 
 
 def _plane_axes(normal: Sequence[float]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -293,19 +257,6 @@ def _plane_axes(normal: Sequence[float]) -> tuple[np.ndarray, np.ndarray, np.nda
     x = x - n * (n @ x)
     x /= np.linalg.norm(x)
     return x, np.cross(n, x), n
-
-
-def _check_names(listing: _Listing) -> None:
-    for kind, names in (
-        ("link", [name for name, _, _ in listing.links]),
-        ("joint", [f.name for f in listing.frames]),
-        ("actuator", [name for name, _, _ in listing.actuators]),
-    ):
-        twice = sorted({n for n in names if names.count(n) > 1}) if len(set(names)) < len(names) else []
-        if twice:
-            raise ModelError(
-                f'two {kind}s of the world are called "{twice[0]}"; add robots with name=... to tell them apart'
-            )
 
 
 # from lists to arrays ---------------------------------------------------------------------------------------------------
@@ -407,14 +358,14 @@ def _params(listing: _Listing, topology: Topology, gravity: Any, dt: float) -> d
     rest = [np.atleast_1d(f.rest) for f in frames if f.kind != FIXED]
     values = {
         "link.mass": [k.mass for k in links], "link.com": [k.com for k in links], "link.inertia": [k.inertia for k in links],
-        "joint.placement": [(*f.position, *_unit(f.orientation)) for f in frames],
+        "joint.placement": [(*f.position, *unit_quaternion(f.name, "orientation", f.orientation)) for f in frames],
         "joint.axis": [_unit_axis(f) for f in frames],
         "joint.damping": of_joint("damping"), "joint.stiffness": of_joint("stiffness"), "joint.armature": of_joint("armature"),
         "joint.rest": np.concatenate(rest) if rest else [],
         "actuator.gain": [a.gain for a in drives], "actuator.damping": [a.damping for a in drives],
         "actuator.bias": [a.bias for a in drives], "actuator.gear": [a.gear for a in drives],
-        "actuator.control_limit": [a.control_limit or INFINITE for a in drives],
-        "actuator.force_limit": [a.force_limit or INFINITE for a in drives],
+        "actuator.control_limit": [a.control_limit for a in drives],
+        "actuator.force_limit": [a.force_limit for a in drives],
         "world.gravity": gravity, "world.dt": dt,
     }  # fmt: skip
     assert values.keys() == PARAMS.keys()
