@@ -28,7 +28,11 @@ def stage(request):
 def filled(model, parts):
     """A worker whose tables hold a real state, its controls and outside forces."""
     rng = np.random.default_rng(1)
-    q, qd, u = rng.normal(size=(LANES, model.nq)), rng.normal(size=(LANES, model.nv)), rng.normal(size=(1, LANES, model.nu))
+    q, qd, u = (
+        rng.normal(size=(LANES, model.nq)),
+        rng.normal(size=(LANES, model.nv)),
+        rng.normal(size=(1, LANES, model.nu)),
+    )
     force = rng.normal(size=(LANES, model.n_links, 6))
     with worker(model, parts) as one:
         one.assembled_for = None
@@ -191,7 +195,9 @@ def test_reverse_is_the_transpose_of_the_derivative(model, stage):
     before = snapshot(reverse)
     run(reverse, f"{stage}_adjoint")
     after = snapshot(reverse)
-    right = sum((after[bar_of(f)][:, :, 0] * d).sum((0, 1)) for f, d in dots.items() if bar_of(f) not in map(bar_of, weights))
+    right = sum(
+        (after[bar_of(f)][:, :, 0] * d).sum((0, 1)) for f, d in dots.items() if bar_of(f) not in map(bar_of, weights)
+    )
     np.testing.assert_allclose(right, left, rtol=1e-11, atol=1e-11)
     changed = {f for f in before if not np.array_equal(before[f], after[f])}
     allowed = {bar_of(f) for f in (*declared.READS, *declared.WRITES)}

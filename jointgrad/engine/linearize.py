@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import numpy as np
 
 from ..model.arrays import FREE, SPHERICAL, Model, State
-from .rollout import rollout
-from .runtime import checked, checked_state, controls_hint
+from ..model.errors import InputError
+from .rollout import _checked_inputs, rollout
 
 
 def linearize(
@@ -20,18 +19,15 @@ def linearize(
 
     Each row is one cotangent pulled back, and rows fill the lanes of a pack.
     """
-    q, qd, is_batched = checked_state(model, state)
-    n, batch = 2 * model.nv, q.shape[0]
-    u = np.zeros((*q.shape[:1], model.nu)[0 if is_batched else 1 :]) if u is None else u
-    u = checked("u", u, (*((batch,) if is_batched else ()), model.nu), functools.partial(controls_hint, model)).reshape(
-        batch, model.nu
-    )
+    if wrt not in ("state", "params"):
+        raise InputError(f'wrt must be "state" (with the controls) or "params", but is {wrt!r}')
+    inputs = _checked_inputs(model, state, None if u is None else np.asarray(u)[None], 1, force)
+    n, batch, is_batched = 2 * model.nv, inputs.batch, inputs.is_batched
     per_row = _per_row(model, batch, n, wrt == "params")
-    rows = [np.repeat(x, n, axis=0) for x in (q, qd, u)]
-    pushes = None
-    if force is not None:
-        pushes = np.repeat(checked("force", force, np.shape(force)).reshape(batch, model.n_links, 6), n, axis=0)[None]
-    motion = rollout(per_row, State(rows[0], rows[1]), rows[2][None], force=pushes, threads=threads)
+    rows = [np.repeat(x, n, axis=0) for x in (inputs.q, inputs.qd)]
+    controls = None if inputs.u is None else np.repeat(inputs.u, n, axis=1)
+    pushes = None if inputs.force is None else np.repeat(inputs.force, n, axis=0)
+    motion = rollout(per_row, State(*rows), controls, steps=1, force=pushes, threads=threads)
     seeds = _seeds(model, motion.last.q[::n])
     gradient = motion.backward(seeds[0], seeds[1], wrt=("params",) if wrt == "params" else ("state", "u"))
     strip = (lambda x: x) if is_batched else (lambda x: x[0])
@@ -87,16 +83,6 @@ def to_tangent(model: Model, q: np.ndarray, q_bar: np.ndarray) -> np.ndarray:
     for i, d in turns:
         basis = _turn_basis(q[..., i : i + 4])
         out[..., d : d + 3] = 0.5 * np.einsum("...kj,...j->...k", basis, q_bar[..., i : i + 4])
-    return out
-
-
-def from_tangent(model: Model, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """A direction (..., nv) in tangent coordinates as a direction (..., nq) of q."""
-    plain_q, plain_dof, turns = _coordinates(model)
-    out = np.zeros((*v.shape[:-1], model.nq))
-    out[..., plain_q] = v[..., plain_dof]
-    for i, d in turns:
-        out[..., i : i + 4] = 0.5 * np.einsum("...k,...kj->...j", v[..., d : d + 3], _turn_basis(q[..., i : i + 4]))
     return out
 
 

@@ -17,9 +17,13 @@ from PIL import Image
 
 from .pendulum import CONTROL_DT, LENGTH, PAPER, Swing
 
-INK, PALE, LINK, TIP, GOAL = "#222222", "#c4c4c4", "#2f6db5", "#e8710a", "#1a9641"
-# of the animation: at 15 pictures a second, every second control step is half the true speed; the last pose stays a while
-EVERY, FRAME_MS, LAST_MS = 2, 66, 2500
+INK, PALE, LINK, TIP, GOAL = "#222222", "#dddddd", "#2f6db5", "#e8710a", "#1a9641"
+GOAL_MARK = dict(marker="o", color=GOAL, fillstyle="none", markersize=13, markeredgewidth=2, linestyle="")
+START_MARK = dict(marker="o", color=PALE, linewidth=3, markersize=4)
+TIP_MARK = dict(marker="o", color=TIP, markersize=8, linewidth=2)
+# of the animation: every second control step, shown for 70 ms (GIF counts in tens), is half the true speed; the last pose
+# stays a while
+EVERY, FRAME_MS, LAST_MS = 2, 70, 2500
 # how many control steps the bright part of the tip's trail goes back
 TRAIL = 24
 
@@ -68,6 +72,7 @@ def _draw_shares(axes: Axes, swings: Sequence[Swing]) -> None:
     axes.plot(numbers, paper, "s--", color="#999999", label="Qiao 2021, table 4, learned policy")
     axes.set(xlabel="links", ylabel="return / maximum (%)", xticks=numbers)
     axes.set_xlim(min(numbers) - 0.4, max(numbers) + 0.4)
+    axes.set_ylim(min(paper) - 1.4, 100.4)  # room for the legend below
     axes.set_title("How much of the maximum n²/2 is reached", loc="left", fontsize=11)
     axes.legend(frameon=False, fontsize=9, loc="lower right")
     axes.spines[["top", "right"]].set_visible(False)
@@ -80,16 +85,19 @@ def draw_animation(swings: Sequence[Swing], path: Path) -> None:
     """All pendulums side by side, in step, with the goal and the trail of the tip."""
     n_columns = min(4, len(swings) + 1)
     n_rows = -(-(len(swings) + 1) // n_columns)
-    figure = new_figure(2.4 * n_columns, 2.6 * n_rows)
+    figure = new_figure(2.4 * n_columns, 0.4 + 2.9 * n_rows)
+    figure.suptitle(
+        f"To the top in {(len(swings[0].torques)) * CONTROL_DT:.2f} s, by gradient descent on the torques", color=INK
+    )
     cells = figure.subplots(n_rows, n_columns, squeeze=False).ravel()
     for axes in cells:
         axes.axis("off")
     panels = [Panel(axes, swing) for axes, swing in zip(cells, swings, strict=False)]
-    clock = draw_key(cells[len(swings)], panels[0])
+    clock = draw_key(cells[len(swings)])
     frames = [*range(0, len(swings[0].joints) - 1, EVERY), len(swings[0].joints) - 1]
     pictures = list(_pictures(figure, panels, clock, frames))
     # one palette for all, so that still parts do not flicker
-    palette = pictures[-1].quantize(128)
+    palette = pictures[-1].quantize(128, method=Image.Quantize.FASTOCTREE)
     first, *others = [picture.quantize(palette=palette, dither=Image.Dither.NONE) for picture in pictures]
     durations = [FRAME_MS] * len(others) + [LAST_MS]
     first.save(path, save_all=True, append_images=others, duration=durations, loop=0, optimize=False)
@@ -115,11 +123,11 @@ class Panel:
     def __init__(self, axes: Axes, swing: Swing) -> None:
         self.axes, self.path = axes, swing.joints[..., 1:]
         reach = LENGTH * swing.n
-        axes.set(xlim=(-1.15 * reach, 1.15 * reach), ylim=(-1.15 * reach, 1.25 * reach), aspect="equal")
+        axes.set(xlim=(-1.15 * reach, 1.15 * reach), ylim=(-1.15 * reach, 1.15 * reach), aspect="equal")
         axes.set_title(f"{swing.n} link{'s' * (swing.n > 1)}, {reach:g} m", fontsize=11, color=INK)
         axes.add_patch(Circle((0, 0), reach, fill=False, edgecolor="#e6e6e6"))
-        axes.plot(*self.path[0].T, "o-", color="#dddddd", linewidth=3, markersize=4)
-        axes.plot(0, reach, "o", color=GOAL, fillstyle="none", markersize=13, markeredgewidth=2)
+        axes.plot(*self.path[0].T, **START_MARK)
+        axes.plot(0, reach, **GOAL_MARK)
         self.trail = LineCollection([], linewidths=2, animated=True)
         axes.add_collection(self.trail)
         (self.links,) = axes.plot([], [], "o-", color=LINK, linewidth=3.5, markersize=5, animated=True)
@@ -142,22 +150,22 @@ class Panel:
             self.axes.draw_artist(artist)
 
 
-def draw_key(axes: Axes, panel: Panel) -> Artist:
+def draw_key(axes: Axes) -> Artist:
     """What the marks mean; returns the clock, which moves."""
     axes.set(xlim=(0, 1), ylim=(0, 1))
-    marks = (
-        ("goal: the highest point", dict(marker="o", color=GOAL, fillstyle="none", markersize=13, markeredgewidth=2)),
-        ("tip and its trail", dict(marker="o", color=TIP, markersize=8, linewidth=2)),
-        ("start: horizontal, at rest", dict(marker="o", color="#dddddd", linewidth=3, markersize=4)),
+    rows = (
+        ("goal: the highest point", GOAL_MARK),
+        ("tip and its trail", TIP_MARK),
+        ("start: horizontal, at rest", START_MARK),
     )
-    for row, (text, style) in enumerate(marks):
-        height = 0.9 - 0.15 * row
-        axes.plot([0.08], [height], **style)
-        axes.text(0.2, height, text, va="center", fontsize=9, color=INK)
-    said = "Torques (at most 10 N m a joint)\nfound by gradient descent\nthrough the simulator"
-    axes.text(0.03, 0.36, said, va="center", fontsize=9, color=INK)
-    axes.text(0.03, 0.1, "half speed", va="center", fontsize=9, color="#777777")
-    return axes.text(0.97, 0.1, "", va="center", ha="right", fontsize=12, color=INK, animated=True)
+    for row, (text, style) in enumerate(rows):
+        height = 0.93 - 0.15 * row
+        axes.plot([0.0, 0.0 if style is GOAL_MARK else -0.1], [height, height], markevery=[0], clip_on=False, **style)
+        axes.text(0.1, height, text, va="center", fontsize=9, color=INK)
+    said = "A motor at every joint,\nat most 10 N m.\nAll drawn to the same size."
+    axes.text(-0.05, 0.37, said, va="center", fontsize=9, color=INK, linespacing=1.4)
+    axes.text(-0.05, 0.1, "half speed", va="center", fontsize=9, color="#777777")
+    return axes.text(0.97, 0.1, "", va="center", ha="right", fontsize=14, color=INK, animated=True)
 
 
 def _distance(metres: float) -> str:
