@@ -18,6 +18,7 @@ _HOME = {
     "ModelError": "model.errors",
     "InputError": "model.errors",
     "SimulationError": "model.errors",
+    "UnsupportedWarning": "model.errors",
     "step": "engine.rollout",
     "rollout": "engine.rollout",
     "Trajectory": "engine.rollout",
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from .model.errors import InputError as InputError
     from .model.errors import ModelError as ModelError
     from .model.errors import SimulationError as SimulationError
+    from .model.errors import UnsupportedWarning as UnsupportedWarning
     from .model.world import World as World
 
 

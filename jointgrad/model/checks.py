@@ -61,6 +61,7 @@ def check_joint(joint: Joint, robot: Description) -> None:
             f'free {owner} hangs on link "{joint.parent}"; only the world can be the parent of a free joint'
         )
     numbers(owner, "position", joint.position, 3)
+    numbers(owner, "anchor", joint.anchor, 3)
     unit_quaternion(owner, "orientation", joint.orientation)
     axes = {"spherical": (), "free": (), "fixed": (), "universal": ("axis", "second_axis")}.get(joint.kind, ("axis",))
     for what in axes:

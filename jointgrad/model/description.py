@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from .errors import ModelError
 from .names import unknown
@@ -15,6 +15,24 @@ INFINITE = (-float("inf"), float("inf"))
 
 
 @dataclass
+class Shape:
+    """What a link looks like or touches with. Sizes (m) by kind: sphere (radius), capsule and cylinder (radius, half
+    length along z), box (half extents), ellipsoid (half axes), plane (none; z is its normal), mesh (scale x, y, z)."""
+
+    kind: str
+    size: Sequence[float] = ()
+    position: Sequence[float] = (0.0, 0.0, 0.0)
+    orientation: Sequence[float] = (1.0, 0.0, 0.0, 0.0)
+    name: str = ""
+    role: str = "both"  # "collision", "visual" or "both"
+    mesh: str = ""
+    color: Sequence[float] = (0.5, 0.5, 0.5, 1.0)
+    friction: Sequence[float] = ()
+    # what a file says of contact that we keep for the way back out
+    contact: dict = field(default_factory=dict)
+
+
+@dataclass
 class Link:
     """A rigid piece: mass (kg), centre of mass (m) and inertia about it (kg m^2, xx xy xz yy yz zz), in the link's frame."""
 
@@ -22,6 +40,9 @@ class Link:
     mass: float = 0.0
     com: Sequence[float] = (0.0, 0.0, 0.0)
     inertia: Sequence[float] = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+    shapes: list[Shape] = field(default_factory=list)
+    # named points: (name, position, orientation)
+    sites: list[tuple[str, Sequence[float], Sequence[float]]] = field(default_factory=list)
 
 
 @dataclass
@@ -32,7 +53,8 @@ class Joint:
     joints, each further one is placed in the frame the one before it leaves. `axis` is in the joint's own frame: the axis of a
     revolute, prismatic or the first axis of a universal joint, the normal of a planar one. damping (N m s), stiffness (N m),
     armature (kg m^2) act on every degree of freedom; `rest` is where the spring is at rest, `initial` where the joint starts:
-    a number, a tuple for a planar (x, y, turn) or universal joint, a quaternion for a spherical one.
+    a number, a tuple for a planar (x, y, turn) or universal joint, a quaternion for a spherical one. `anchor` is the point of
+    the child's frame that the joint turns about. `mimic` is (joint, multiplier, offset).
     """
 
     name: str
@@ -50,6 +72,10 @@ class Joint:
     initial: float | Sequence[float] | None = None
     friction: float = 0.0
     limit: Sequence[float] = INFINITE
+    anchor: Sequence[float] = (0.0, 0.0, 0.0)
+    mimic: tuple[str, float, float] | None = None
+    effort_limit: float = float("inf")
+    velocity_limit: float = float("inf")
 
 
 @dataclass
@@ -79,6 +105,9 @@ class Description:
         self.links: dict[str, Link] = {}
         self.joints: dict[str, Joint] = {}
         self.actuators: dict[str, Actuator] = {}
+        # kept from files: named states {"q": ..., "qd": ..., "u": ...}, and constraints that are not simulated yet
+        self.keyframes: dict[str, dict] = {}
+        self.constraints: list[dict] = []
 
     def __repr__(self) -> str:
         return f'Description("{self.name}": {len(self.links)} links, {len(self.joints)} joints, {len(self.actuators)} actuators)'

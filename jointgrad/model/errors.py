@@ -11,3 +11,7 @@ class InputError(ValueError):
 
 class SimulationError(ArithmeticError):
     """A motion that left the finite numbers."""
+
+
+class UnsupportedWarning(UserWarning):
+    """Something in a description that the engine does not act on."""

@@ -27,7 +27,7 @@ from .arrays import (
 )
 from .checks import check_actuator, check_joint, check_link, check_names, numbers, unit_quaternion
 from .description import Actuator, Description, Joint, Link
-from .errors import ModelError
+from .errors import ModelError, UnsupportedWarning
 
 
 @dataclass
@@ -102,11 +102,31 @@ class World:
         check_names("link", [name for name, _, _ in listing.links])
         check_names("joint", [f.name for f in listing.frames])
         check_names("actuator", [name for name, _, _ in listing.actuators])
+        _warn_of_constraints(self._placed)
         bodies = _bodies(listing)
         topology = _topology(listing, bodies, INTEGRATORS[integrator])
         params = _params(listing, topology, self.gravity, dt)
         _check_moving_mass(listing, topology, params)
         return Model(topology, params, _initial(listing))
+
+
+def _warn_of_constraints(placed: list[_Placed]) -> None:
+    """Say once what a description holds that the engine does not act on yet."""
+    counts: dict[str, int] = {}
+    for robot in (p.robot for p in placed):
+        for joint in robot.joints.values():
+            held = {
+                "joint limit": min(joint.limit) > -np.inf or max(joint.limit) < np.inf,
+                "dry joint friction": joint.friction,
+                "mimic joint": joint.mimic,
+            }
+            for what in (w for w, is_held in held.items() if is_held):
+                counts[what] = counts.get(what, 0) + 1
+        for constraint in robot.constraints:
+            counts[constraint["kind"]] = counts.get(constraint["kind"], 0) + 1
+    if counts:
+        listed = ", ".join(f"{what} ({n})" for what, n in counts.items())
+        warnings.warn(f"not simulated yet, and left out: {listed}", UnsupportedWarning, stacklevel=3)
 
 
 # from robots to lists ---------------------------------------------------------------------------------------------------
@@ -163,6 +183,8 @@ def _list_link(placed: _Placed, link: Link, joints: list[Joint], seen: dict[str,
             parent = len(listing.frames) - 1
         first = len(listing.frames)
         listing.frames += _primitives(joint, prefix, parent, first, placed)
+        if any(joint.anchor) and joint.kind != "free":
+            listing.frames.append(_back_from_anchor(joint, prefix, listing.frames))
         listing.frame_of_joint[prefix + joint.name] = list(range(first, len(listing.frames)))
     listing.links.append((prefix + link.name, link, len(listing.frames) - 1))
     return len(listing.frames) - 1
@@ -171,8 +193,6 @@ def _list_link(placed: _Placed, link: Link, joints: list[Joint], seen: dict[str,
 def _primitives(joint: Joint, prefix: str, parent: int | None, first: int, placed: _Placed) -> list[Frame]:
     """The chain of primitive joints that a joint stands for."""
     name = prefix + joint.name
-    if joint.limit[0] > -np.inf or joint.limit[1] < np.inf or joint.friction:
-        warnings.warn(f'limit and dry friction of joint "{name}" are not simulated yet', stacklevel=5)
     if joint.kind in ("spherical", "free"):
         return [_turning(joint, name, parent, placed)]
     parts = _scalar_parts(joint)
@@ -184,6 +204,15 @@ def _primitives(joint: Joint, prefix: str, parent: int | None, first: int, place
         chain.append(frame)
     chain[0].position, chain[0].orientation = joint.position, joint.orientation
     return chain
+
+
+def _back_from_anchor(joint: Joint, prefix: str, frames: list[Frame]) -> Frame:
+    """A joint that turns about a point of the child's frame: it is placed there, and the child's frame back from it."""
+    first = next(f for f in frames if f.joint is joint)
+    anchor = np.asarray(joint.anchor, dtype=np.float64)
+    turn = _rotation(unit_quaternion(f'joint "{joint.name}"', "orientation", joint.orientation))
+    first.position = tuple(np.asarray(joint.position, dtype=np.float64) + turn @ anchor)
+    return Frame(f"{prefix}{joint.name}.anchor", FIXED, len(frames) - 1, None, tuple(-anchor))
 
 
 def _scalar_parts(joint: Joint) -> list[tuple[str, int, Any]]:

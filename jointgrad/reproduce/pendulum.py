@@ -92,7 +92,7 @@ class Swing:
     replay_tip_error: float  # m, with finer steps
     work: float  # J, of all torques
     energy_gained: float  # J
-    energy_error: float  # largest imbalance on the way, as a part of the energy gained
+    energy_error: float  # largest imbalance on the way, as a part of the energy gained or the work
     attempts: int
     seconds: float
 
@@ -142,7 +142,7 @@ def swing(n: int, settings: Settings, watch: Watch = lambda iteration, tip_error
         torques=found.torques,
         joints=motion.outputs["link.position"][:: settings.substeps],
         curve=found.curve,
-        tip_error=found.tip_error,
+        tip_error=float(tip_errors(motion.outputs["link.position"][-1])),
         replay_tip_error=float(tip_errors(replay.outputs["link.position"][-1])),
         work=work,
         energy_gained=gained,
@@ -257,13 +257,14 @@ def replayed(model: jg.Model, torques: np.ndarray, settings: Settings) -> jg.Tra
 
 
 def energy_balance(model: jg.Model, motion: jg.Trajectory, torques: np.ndarray) -> tuple[float, float, float]:
-    """Work of the torques (J), energy gained (J), and the largest difference on the way as a part of the latter."""
+    """Work of the torques (J), energy gained (J), and the largest difference on the way as a part of the larger."""
     u = np.repeat(torques, motion.steps // len(torques), axis=0)
     # a torque that stays the same during a step does work torque times angle
     work = np.cumsum((u * np.diff(motion.q, axis=0)).sum(-1))
     energy = mechanical_energy(model, motion)
     gained = energy[1:] - energy[0]
-    return float(work[-1]), float(gained[-1]), float(np.abs(gained - work).max() / abs(gained[-1]))
+    error = np.abs(gained - work).max() / max(abs(gained[-1]), abs(work[-1]), 1e-9)  # 0, not 0/0, where nothing moved
+    return float(work[-1]), float(gained[-1]), float(error)
 
 
 def mechanical_energy(model: jg.Model, motion: jg.Trajectory) -> np.ndarray:

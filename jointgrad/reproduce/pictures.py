@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Circle
 from PIL import Image
 
-from .pendulum import CONTROL_DT, LENGTH, PAPER, Swing
+from .pendulum import CONTROL_DT, LENGTH, Swing
 
 INK, PALE, LINK, TIP, GOAL = "#222222", "#dddddd", "#2f6db5", "#e8710a", "#1a9641"
 GOAL_MARK = dict(marker="o", color=GOAL, fillstyle="none", markersize=13, markeredgewidth=2, linestyle="")
@@ -63,16 +63,14 @@ def _draw_tip_errors(axes: Axes, swings: Sequence[Swing]) -> None:
 
 
 def _draw_shares(axes: Axes, swings: Sequence[Swing]) -> None:
-    numbers = [s.n for s in swings]
-    paper = [100 * PAPER[n - 1] / (n**2 / 2) for n in numbers]
+    numbers, ours, paper = zip(*((s.n, 100 * s.ratio, 100 * s.paper / s.maximum) for s in swings), strict=True)
     axes.axhline(100, color=PALE, linewidth=1)
-    axes.plot(
-        numbers, [100 * s.ratio for s in swings], "o-", color=LINK, label="jointgrad, torques by gradient descent"
-    )
+    axes.plot(numbers, ours, "o-", color=LINK, label="jointgrad, torques by gradient descent")
     axes.plot(numbers, paper, "s--", color="#999999", label="Qiao 2021, table 4, learned policy")
     axes.set(xlabel="links", ylabel="return / maximum (%)", xticks=numbers)
     axes.set_xlim(min(numbers) - 0.4, max(numbers) + 0.4)
-    axes.set_ylim(min(paper) - 1.4, 100.4)  # room for the legend below
+    lowest = min(*paper, *ours)
+    axes.set_ylim(lowest - 0.3 * (100 - lowest), 100 + 0.08 * (100 - lowest))  # room for the legend below
     axes.set_title("How much of the maximum n²/2 is reached", loc="left", fontsize=11)
     axes.legend(frameon=False, fontsize=9, loc="lower right")
     axes.spines[["top", "right"]].set_visible(False)
@@ -87,7 +85,7 @@ def draw_animation(swings: Sequence[Swing], path: Path) -> None:
     n_rows = -(-(len(swings) + 1) // n_columns)
     figure = new_figure(2.4 * n_columns, 0.4 + 2.9 * n_rows)
     figure.suptitle(
-        f"To the top in {(len(swings[0].torques)) * CONTROL_DT:.2f} s, by gradient descent on the torques", color=INK
+        f"To the top in {len(swings[0].torques) * CONTROL_DT:.2f} s, by gradient descent on the torques", color=INK
     )
     cells = figure.subplots(n_rows, n_columns, squeeze=False).ravel()
     for axes in cells:
@@ -152,7 +150,7 @@ class Panel:
 
 def draw_key(axes: Axes) -> Artist:
     """What the marks mean; returns the clock, which moves."""
-    axes.set(xlim=(0, 1), ylim=(0, 1))
+    axes.set(xlim=(-0.12, 1), ylim=(0, 1))
     rows = (
         ("goal: the highest point", GOAL_MARK),
         ("tip and its trail", TIP_MARK),
@@ -160,11 +158,11 @@ def draw_key(axes: Axes) -> Artist:
     )
     for row, (text, style) in enumerate(rows):
         height = 0.93 - 0.15 * row
-        axes.plot([0.0, 0.0 if style is GOAL_MARK else -0.1], [height, height], markevery=[0], clip_on=False, **style)
+        axes.plot([0.0, -0.1], [height, height], markevery=[0], **style)
         axes.text(0.1, height, text, va="center", fontsize=9, color=INK)
     said = "A motor at every joint,\nat most 10 N m.\nAll drawn to the same size."
-    axes.text(-0.05, 0.37, said, va="center", fontsize=9, color=INK, linespacing=1.4)
-    axes.text(-0.05, 0.1, "half speed", va="center", fontsize=9, color="#777777")
+    axes.text(-0.1, 0.37, said, va="center", fontsize=9, color=INK, linespacing=1.4)
+    axes.text(-0.1, 0.1, "half speed", va="center", fontsize=9, color="#777777")
     return axes.text(0.97, 0.1, "", va="center", ha="right", fontsize=14, color=INK, animated=True)
 
 

@@ -41,10 +41,7 @@ NOTE = (
 
 def demonstrate(numbers: Sequence[int], out: Path, settings: Settings) -> int:
     """Swing pendulums of these numbers of links, show and keep what came out; returns the exit code."""
-    from . import pictures
-
-    for n in numbers:
-        pendulum.pendulum(n, settings)  # whatever is wrong with a number is said before the work begins
+    numbers = checked(numbers, settings)
     console, began = Console(), time.perf_counter()
     out.mkdir(parents=True, exist_ok=True)
     swings: list[Swing] = []
@@ -57,17 +54,24 @@ def demonstrate(numbers: Sequence[int], out: Path, settings: Settings) -> int:
                 save(out, swings, settings, run)
         run["complete"] = True
     except KeyboardInterrupt:
-        console.print(f"Interrupted; {len(swings)} of {len(numbers)} pendulums were finished.", style="yellow")
-    if not swings:
-        return 130
-    console.print("Drawing ...", style="dim")
-    pictures.draw_learning_curves(swings, out / "learning_curves.png")
-    pictures.draw_animation(swings, out / "swing.gif")
-    run["seconds"] = time.perf_counter() - began
-    save(out, swings, settings, run)
-    show(console, swings, run)
-    console.print(f"Table, curves, animation and torques are in {out.resolve()}", soft_wrap=True, highlight=False)
+        console.print(f"Interrupted: {len(swings)} of {len(numbers)} pendulums are finished.", style="yellow")
+    if swings:
+        console.print(table(swings))
+        draw(out, swings)
+        run["seconds"] = time.perf_counter() - began
+        save(out, swings, settings, run)
+        console.print(verdict(swings, run), style="bold", highlight=False)
+        console.print(f"Table, curves, animation and torques are in {out.resolve()}", soft_wrap=True, highlight=False)
     return 0 if run["complete"] else 130
+
+
+def checked(numbers: Sequence[int], settings: Settings) -> list[int]:
+    """The numbers of links in order; whatever is wrong with them is said before the work begins."""
+    if not numbers:
+        raise jg.InputError("n is empty: name at least one number of links")
+    for n in numbers:
+        pendulum.pendulum(n, settings)
+    return sorted(set(numbers))
 
 
 # while it runs ----------------------------------------------------------------------------------------------------------
@@ -87,7 +91,8 @@ class Rate(ProgressColumn):
     """Iterations per second."""
 
     def render(self, task: Task) -> Text:
-        return Text(f"{task.completed / task.elapsed:5.1f} /s" if task.elapsed else "", style="dim")
+        seconds = task.finished_time or task.elapsed
+        return Text(f"{task.completed / seconds:5.1f} /s" if seconds else "", style="dim")
 
 
 def progress_bars(console: Console) -> Progress:
@@ -120,29 +125,39 @@ def is_good(swing: Swing) -> bool:
     return at_top and swing.energy_error < GOOD_ENERGY_ERROR
 
 
-def show(console: Console, swings: Sequence[Swing], run: dict[str, Any]) -> None:
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), caption=NOTE, caption_justify="left")
+def table(swings: Sequence[Swing]) -> Table:
+    """One row for each pendulum, in 80 columns."""
+    shown = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), caption=NOTE, caption_justify="left")
     heads = ("n", "return", "maxi-\nmum", "ratio", "Qiao\n2021", "tip er-\nror (m)", "replay\n(m)", "energy\n(%)",
-             "itera-\ntions", "sec-\nonds", "")  # fmt: skip
+             "itera-\ntions", "sec-\nonds", "at\ntop")  # fmt: skip
     for head in heads:
-        table.add_column(head, justify="right", no_wrap=True)
+        shown.add_column(head, justify="right", no_wrap=True)
     for s in swings:
         mark = Text("yes", "green") if is_good(s) else Text("no", "red")
-        table.add_row(
+        shown.add_row(
             str(s.n), f"{s.reward:.4f}", f"{s.maximum:.1f}", f"{s.ratio:.5f}", f"{s.paper:.2f}", f"{s.tip_error:.4f}",
             f"{s.replay_tip_error:.4f}", f"{100 * s.energy_error:.2f}", str(s.iterations), f"{s.seconds:.1f}", mark,
         )  # fmt: skip
-    console.print(table)
-    good = sum(map(is_good, swings))
-    console.print(
-        f"{good} of {len(swings)} at the top (ratio at least {GOOD_RATIO}, both tip errors below {GOOD_TIP_ERROR} m, energy "
-        f"within {100 * GOOD_ENERGY_ERROR:.0f} %), {run['seconds']:.0f} s in all, of which {run['compile_seconds']:.0f} s "
-        "compiling.",
-        style="bold", highlight=False,
-    )  # fmt: skip
+    return shown
+
+
+def verdict(swings: Sequence[Swing], run: dict[str, Any]) -> str:
+    return (
+        f"{sum(map(is_good, swings))} of {len(swings)} at the top (ratio at least {GOOD_RATIO}, both tip errors below "
+        f"{GOOD_TIP_ERROR} m, energy within {100 * GOOD_ENERGY_ERROR:.0f} %); {run['seconds']:.0f} s in all, "
+        f"{run['compile_seconds']:.0f} s of them compiling."
+    )
 
 
 # what is kept -----------------------------------------------------------------------------------------------------------
+
+
+def draw(out: Path, swings: Sequence[Swing]) -> None:
+    """learning_curves.png and swing.gif."""
+    from . import pictures  # here, because matplotlib takes a second to load
+
+    pictures.draw_learning_curves(swings, out / "learning_curves.png")
+    pictures.draw_animation(swings, out / "swing.gif")
 
 
 def save(out: Path, swings: Sequence[Swing], settings: Settings, run: dict[str, Any]) -> None:
