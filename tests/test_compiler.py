@@ -341,13 +341,13 @@ def emitted(fn, n_inputs, lanes=4):
     """LLVM text of a traced function."""
     from llvmlite import ir
 
-    from jointgrad.compiler import lanes as packs
+    from jointgrad.compiler import emit as emission
 
-    module, kind = ir.Module(), packs.vector(lanes)
+    module, kind = ir.Module(), emission.vector(lanes)
     function = ir.Function(module, ir.FunctionType(kind, [kind] * n_inputs), "operator")
     builder = ir.IRBuilder(function.append_basic_block())
     outputs = flatten(fn(*Graph().inputs(n_inputs)))
-    builder.ret(packs.emit(builder, outputs, list(function.args), lanes)[0])
+    builder.ret(emission.emit(builder, outputs, list(function.args), lanes)[0])
     return str(function)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numba
 from numba import types
 
-from . import lanes
+from . import emit, exchange, lanes
 from .cache import Code
 from .kernel import Kernel, Library, Sweep, with_globals
 from .trace import Traced
@@ -21,12 +21,12 @@ def _substitution(library: Library, pack: lanes.PackType) -> Callable[[object], 
 
     def replaced(value):
         if isinstance(value, Traced):
-            return lanes.compiled_operator(value, pack)
+            return emit.compiled_operator(value, pack)
         if isinstance(value, Kernel):
-            return lanes.stage_call(library.schema, value.__name__, len(value.tables))
+            return emit.stage_call(library.schema, value.__name__, len(value.tables))
         if isinstance(value, Sweep):
             return numba.njit(with_globals(value.fn, replace), error_model="numpy")
-        return lanes.PRIMITIVES.get(getattr(value, "__name__", None), value)
+        return exchange.PRIMITIVES.get(getattr(value, "__name__", None), value)
 
     def replace(value):
         if not isinstance(value, Traced | Sweep) and not callable(value):

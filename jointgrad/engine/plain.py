@@ -21,7 +21,6 @@ from .stages.articulated import articulated
 from .stages.assembly import assembly_stage
 from .stages.forces import forces
 from .stages.kinematics import kinematics
-from .stages.outputs import outputs
 from .step import step as step_kernel
 from .workspace import PARAMS, SCHEMA, rows_of
 
@@ -103,11 +102,3 @@ def acceleration(
     forces(z.tree, z.params, z.assembly, z.state, z.work, z.call)
     articulated(z.tree, z.assembly, z.work, z.call)
     return _joined(z.work.qdd, qd)
-
-
-def link_positions(model: Model, q: Any, qd: Any, params: Mapping[str, Any] | None = None) -> list:
-    """World position of every link's frame, a list of triples."""
-    z = _with_state(model, q, qd, None, None, params)
-    kinematics(z.tree, z.params, z.assembly, z.state, z.work)
-    outputs(z.tree, z.assembly, z.work, z.output)
-    return list(z.output.position)

@@ -72,7 +72,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Search:
-    """What gradient descent found: torques (100, n), their tip error (m), and the best tip error after each iteration."""
+    """What gradient descent found: torques (100, n), their tip error (m), and the least one after each iteration."""
 
     torques: np.ndarray
     tip_error: float
@@ -82,7 +82,7 @@ class Search:
 
 @dataclass(frozen=True)
 class Swing:
-    """A motion to the top and how good it is. joints (101, n+1, 3): pivot, joints and tip at the control steps, world, m."""
+    """A motion to the top and how good it is. joints (101, n+1, 3): pivot to tip at the control steps, world, m."""
 
     n: int
     torques: np.ndarray
@@ -152,7 +152,7 @@ def swing(n: int, settings: Settings, watch: Watch = lambda iteration, tip_error
     )
 
 
-# the search -------------------------------------------------------------------------------------------------------------
+# the search -----------------------------------------------------------------------------------------------------------
 
 
 def search(n: int, settings: Settings, watch: Watch) -> Search:
@@ -247,7 +247,7 @@ class Adam:
         self.x, self.mean, self.square = (a[:, rows] for a in (self.x, self.mean, self.square))
 
 
-# the checks -------------------------------------------------------------------------------------------------------------
+# the checks -----------------------------------------------------------------------------------------------------------
 
 
 def replayed(model: jg.Model, torques: np.ndarray, settings: Settings) -> jg.Trajectory:

@@ -21,8 +21,8 @@ INK, PALE, LINK, TIP, GOAL = "#222222", "#dddddd", "#2f6db5", "#e8710a", "#1a964
 GOAL_MARK = dict(marker="o", color=GOAL, fillstyle="none", markersize=13, markeredgewidth=2, linestyle="")
 START_MARK = dict(marker="o", color=PALE, linewidth=3, markersize=4)
 TIP_MARK = dict(marker="o", color=TIP, markersize=8, linewidth=2)
-# of the animation: every second control step, shown for 70 ms (GIF counts in tens), is half the true speed; the last pose
-# stays a while
+# of the animation: every second control step, shown for 70 ms (GIF counts in tens), is half the true speed; the last
+# pose stays a while
 EVERY, FRAME_MS, LAST_MS = 2, 70, 2500
 # how many control steps the bright part of the tip's trail goes back
 TRAIL = 24
@@ -39,7 +39,7 @@ def colour(n: int) -> tuple[float, ...]:
     return colormaps["viridis_r"](0.1 + 0.9 * (n - 1) / 6)
 
 
-# learning curves --------------------------------------------------------------------------------------------------------
+# learning curves ------------------------------------------------------------------------------------------------------
 
 
 def draw_learning_curves(swings: Sequence[Swing], path: Path) -> None:
@@ -76,7 +76,7 @@ def _draw_shares(axes: Axes, swings: Sequence[Swing]) -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
-# animation --------------------------------------------------------------------------------------------------------------
+# animation ------------------------------------------------------------------------------------------------------------
 
 
 def draw_animation(swings: Sequence[Swing], path: Path) -> None:

@@ -29,12 +29,12 @@ from .pendulum import PAPER, Settings, Swing
 # what a motion must reach to count as a success
 GOOD_RATIO, GOOD_TIP_ERROR, GOOD_ENERGY_ERROR = 0.999, 0.02, 0.01
 FIGURES = (
-    "n", "return", "maximum", "ratio", "paper", "tip_error", "replay_tip_error", "energy_error", "work", "energy_gained",
-    "iterations", "attempts", "seconds",
+    "n", "return", "maximum", "ratio", "paper", "tip_error", "replay_tip_error", "energy_error", "work",
+    "energy_gained", "iterations", "attempts", "seconds",
 )  # fmt: skip
 NOTE = (
-    "return = d_0 - d_T, with d the squared distance from the tip to the top (m^2). Replay: the same torques with steps "
-    f"{pendulum.REPLAY} times finer. Energy: largest difference between work done and energy gained. "
+    "return = d_0 - d_T, with d the squared distance from the tip to the top (m^2). Replay: the same torques with "
+    f"steps {pendulum.REPLAY} times finer. Energy: largest difference between work done and energy gained. "
     "Qiao 2021, table 4: a learned policy, mean of ten seeds, one Euler step per torque."
 )
 
@@ -74,7 +74,7 @@ def checked(numbers: Sequence[int], settings: Settings) -> list[int]:
     return sorted(set(numbers))
 
 
-# while it runs ----------------------------------------------------------------------------------------------------------
+# while it runs --------------------------------------------------------------------------------------------------------
 
 
 def warmed_up(console: Console, settings: Settings) -> float:
@@ -97,8 +97,8 @@ class Rate(ProgressColumn):
 
 def progress_bars(console: Console) -> Progress:
     columns = (
-        TextColumn("n = {task.fields[n]}"), BarColumn(bar_width=24), MofNCompleteColumn(), TextColumn("{task.fields[tip]}"),
-        Rate(), TimeRemainingColumn(elapsed_when_finished=True),
+        TextColumn("n = {task.fields[n]}"), BarColumn(bar_width=24), MofNCompleteColumn(),
+        TextColumn("{task.fields[tip]}"), Rate(), TimeRemainingColumn(elapsed_when_finished=True),
     )  # fmt: skip
     return Progress(*columns, console=console)
 
@@ -116,7 +116,7 @@ def watched(bars: Progress, n: int, settings: Settings) -> Swing:
     return swing
 
 
-# what is shown ----------------------------------------------------------------------------------------------------------
+# what is shown --------------------------------------------------------------------------------------------------------
 
 
 def is_good(swing: Swing) -> bool:
@@ -149,7 +149,7 @@ def verdict(swings: Sequence[Swing], run: dict[str, Any]) -> str:
     )
 
 
-# what is kept -----------------------------------------------------------------------------------------------------------
+# what is kept ---------------------------------------------------------------------------------------------------------
 
 
 def draw(out: Path, swings: Sequence[Swing]) -> None:
