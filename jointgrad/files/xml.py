@@ -158,7 +158,7 @@ def confined(path: str | Path, roots: Sequence[str | Path]) -> Path:
             continue  # a loop of links, a name too long: not a file we can open
     if not inside and folders:
         raise MissingFileError(
-            f'"{_short(text)}" leads out of the folders that may be read: {listed}; to allow it pass a folder above it as search_roots'
+            f'"{_short(text)}" leads out of the folders that may be read: {listed}; pass a folder above it as search_roots'
         )
     raise MissingFileError(f'the file "{_short(text)}" is in none of the search roots: {listed}')
 
