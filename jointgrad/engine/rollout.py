@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -136,17 +136,17 @@ def rollout(
 
     force: (T, batch, n_links, 6), or without the time axis where it stays the same. outputs: names from OUTPUTS. memory:
     what may be kept for the way back, such as "64 MB". on_nan: "raise" names what went wrong; "freeze" keeps that
-    environment's last good state and goes on. keep=False keeps the last state only.
+    environment's last good state, from which later steps try again. keep=False keeps the last state only.
 
     u and force are not copied: the way back reads them again, so leave them as they are until then.
     """
     if on_nan not in ("raise", "freeze"):
         raise InputError(f'on_nan must be "raise" or "freeze", but is {on_nan!r}')
+    if threads is not None and threads < 1:
+        raise InputError(f"threads must be 1 or more, but is {threads}")
     inputs = _checked_inputs(model, state, u, steps, force)
     n_threads = threads or (default_threads() if inputs.batch > CHUNK else 1)
-    unknown_outputs = [o for o in outputs if o not in OUTPUTS]
-    if unknown_outputs:
-        raise InputError(f'there is no output "{unknown_outputs[0]}"; the names are {", ".join(OUTPUTS)}')
+    outputs = _names_among("output", outputs, OUTPUTS)
     schedule = every_step()
     if memory is not None and keep:
         packed = lanes() * min(n_threads, -(-inputs.batch // CHUNK))
@@ -158,6 +158,15 @@ def rollout(
         if on_nan == "raise":
             raise SimulationError(_explanation(trajectory))
     return trajectory
+
+
+def _names_among(what: str, names: Sequence[str], known: Iterable[str]) -> tuple[str, ...]:
+    """Names as a tuple (one name alone will do), all of them known."""
+    names = (names,) if isinstance(names, str) else tuple(names)
+    for name in names:
+        if name not in known:
+            raise InputError(f'there is no {what} "{name}"; the names are {", ".join(known)}')
+    return names
 
 
 def _check_values(model: Model, inputs: _Inputs) -> None:
@@ -275,9 +284,7 @@ class Trajectory:
         """
         if self._schedule is None:
             raise InputError("this trajectory kept no states to go back through: roll out with keep=True")
-        bad = [w for w in wrt if w not in WRT]
-        if bad:
-            raise InputError(f'there is no wrt="{bad[0]}"; the names are {", ".join(WRT)}')
+        wrt = _names_among("wrt", wrt, WRT)
         state_bars, each = self._state_bars(q_bar, qd_bar)
         output_bars = self._output_bars(bars or {})
         return _Reverse(self, self._schedule, state_bars, each, output_bars, wrt).gradient()
@@ -305,9 +312,7 @@ class Trajectory:
     def _output_bars(self, bars: Mapping[str, Any]) -> list[np.ndarray | None]:
         i = self._inputs
         batch = (i.batch,) if i.is_batched else ()
-        missing = [name for name in bars if name not in OUTPUTS]
-        if missing:
-            raise InputError(f'there is no output "{missing[0]}"; the names are {", ".join(OUTPUTS)}')
+        _names_among("output", tuple(bars), OUTPUTS)
         found: list[np.ndarray | None] = []
         for o, shape in OUTPUTS.items():
             bar = None

@@ -78,6 +78,8 @@ class World:
         base: str | None = None,
     ) -> World:
         """Put a robot into the world. With a name, its parts are called "name/part". base is "free" or "fixed"."""
+        if not isinstance(robot, Description):
+            raise ModelError(f"a world takes Descriptions, but got {type(robot).__name__}")
         base = base or robot.base
         if base not in ("free", "fixed"):
             raise ModelError(f'base must be "free" or "fixed", but is "{base}"')
