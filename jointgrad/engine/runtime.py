@@ -21,14 +21,17 @@ from .time_loop import DONE, EACH_PACK, KERNELS, ONCE
 from .workspace import ALIASES, ASSEMBLY_BAR, OUTPUT, PARAMS, RK4, SCHEMA, rows_of
 
 # environments whose parameter cotangents are summed together, whatever the width and the threads: the sum keeps its bits
-CHUNK = 16
+CHUNK = 8
 # steps of work below which handing some to another thread costs more than it saves
 WORTH_A_THREAD = 64
 
 
 def lanes() -> int:
     """Pack width: four doubles on AVX2; JOINTGRAD_LANES changes it."""
-    return int(os.environ.get("JOINTGRAD_LANES", "4"))
+    width = os.environ.get("JOINTGRAD_LANES", "4")
+    if width not in ("1", "2", "4", "8"):
+        raise InputError(f"JOINTGRAD_LANES must be 1, 2, 4 or 8, but is {width}")
+    return int(width)
 
 
 @functools.cache

@@ -226,7 +226,7 @@ def tip_errors(joints: np.ndarray) -> np.ndarray:
 
 
 class Adam:
-    """Gradient descent with a step size for each element (Kingma 2015, algorithm 1), for a batch on axis 1."""
+    """Gradient descent with a step size for each element (Kingma and Ba 2015), for a batch on axis 1."""
 
     def __init__(self, x: np.ndarray, memory: tuple[float, float] = (0.9, 0.95)) -> None:
         self.x, self.memory, self.k = x, memory, 0
