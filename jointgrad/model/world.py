@@ -46,12 +46,18 @@ class Frame:
 
 
 @dataclass
-class _Placed:
+class Placed:
+    """A robot and where it stands in its world."""
+
     robot: Description
     prefix: str
     position: Sequence[float]
     orientation: Sequence[float]
     base: str
+
+    def pose_of(self, joint: Joint) -> tuple[float, ...]:
+        """Position and quaternion in the world of a joint that hangs on it."""
+        return _pose_in_world(self, joint)
 
 
 @dataclass
@@ -67,7 +73,7 @@ class _Listing:
 class World:
     def __init__(self, gravity: Sequence[float] = (0.0, 0.0, -9.81)) -> None:
         self.gravity = gravity
-        self._placed: list[_Placed] = []
+        self.placed: list[Placed] = []
 
     def add(
         self,
@@ -86,7 +92,7 @@ class World:
         owner = f'robot "{name or robot.name}"'
         position = tuple(numbers(owner, "position", position, 3))
         orientation = unit_quaternion(owner, "orientation", orientation)
-        self._placed.append(_Placed(robot.copy(), f"{name}/" if name else "", position, orientation, base))
+        self.placed.append(Placed(robot.copy(), f"{name}/" if name else "", position, orientation, base))
         return self
 
     def compile(self, dt: float = 1e-3, integrator: str = "semi_implicit") -> Model:
@@ -97,14 +103,14 @@ class World:
             raise ModelError(f"dt must be more than zero and finite, but is {dt}")
         numbers("the world", "gravity", self.gravity, 3)
         listing = _Listing()
-        for placed in self._placed:
+        for placed in self.placed:
             _list_robot(placed, listing)
         if not listing.links:
             raise ModelError("the world is empty: add a robot with at least one link before compiling")
         check_names("link", [name for name, _, _ in listing.links])
         check_names("joint", [f.name for f in listing.frames])
         check_names("actuator", [name for name, _, _ in listing.actuators])
-        _warn_of_constraints(self._placed)
+        _warn_of_constraints(self.placed)
         bodies = _bodies(listing)
         topology = _topology(listing, bodies, INTEGRATORS[integrator])
         params = _params(listing, topology, self.gravity, dt)
@@ -112,7 +118,7 @@ class World:
         return Model(topology, params, _initial(listing))
 
 
-def _warn_of_constraints(placed: list[_Placed]) -> None:
+def _warn_of_constraints(placed: list[Placed]) -> None:
     """Say once what a description holds that the engine does not act on yet."""
     counts: dict[str, int] = {}
     for robot in (p.robot for p in placed):
@@ -134,7 +140,7 @@ def _warn_of_constraints(placed: list[_Placed]) -> None:
 # from robots to lists ---------------------------------------------------------------------------------------------------
 
 
-def _list_robot(placed: _Placed, listing: _Listing) -> None:
+def _list_robot(placed: Placed, listing: _Listing) -> None:
     robot, prefix = placed.robot, placed.prefix
     for joint in robot.joints.values():
         check_joint(joint, robot)
@@ -164,7 +170,7 @@ def _list_robot(placed: _Placed, listing: _Listing) -> None:
         listing.actuators.append((prefix + actuator.name, prefix + actuator.joint, actuator))
 
 
-def _list_link(placed: _Placed, link: Link, joints: list[Joint], seen: dict[str, int], listing: _Listing) -> int:
+def _list_link(placed: Placed, link: Link, joints: list[Joint], seen: dict[str, int], listing: _Listing) -> int:
     """Frames of a link's joints, then the link; returns the frame that carries it."""
     check_link(link)
     prefix = placed.prefix
@@ -192,7 +198,7 @@ def _list_link(placed: _Placed, link: Link, joints: list[Joint], seen: dict[str,
     return len(listing.frames) - 1
 
 
-def _primitives(joint: Joint, prefix: str, parent: int | None, first: int, placed: _Placed) -> list[Frame]:
+def _primitives(joint: Joint, prefix: str, parent: int | None, first: int, placed: Placed) -> list[Frame]:
     """The chain of primitive joints that a joint stands for."""
     name = prefix + joint.name
     if joint.kind in ("spherical", "free"):
@@ -220,7 +226,7 @@ def _back_from_anchor(joint: Joint, prefix: str, frames: list[Frame]) -> Frame:
 def _scalar_parts(joint: Joint) -> list[tuple[str, int, Any]]:
     """What to append to the name, kind and axis of each primitive."""
     if joint.kind == "planar":
-        x, y, normal = _plane_axes(joint.axis)
+        x, y, normal = plane_axes(joint.axis)
         return [(".x", PRISMATIC, x), (".y", PRISMATIC, y), (".turn", REVOLUTE, normal)]
     if joint.kind == "universal":
         return [(".first", REVOLUTE, joint.axis), (".second", REVOLUTE, joint.second_axis)]
@@ -228,7 +234,7 @@ def _scalar_parts(joint: Joint) -> list[tuple[str, int, Any]]:
     return [("", kind, joint.axis)]
 
 
-def _turning(joint: Joint, name: str, parent: int | None, placed: _Placed) -> Frame:
+def _turning(joint: Joint, name: str, parent: int | None, placed: Placed) -> Frame:
     """A spherical or free joint; a free one starts, and rests, where the joint was placed."""
     start: tuple[float, ...]
     if joint.kind == "spherical":
@@ -269,7 +275,7 @@ def _rotation(quaternion: Any) -> np.ndarray:
     ])  # fmt: skip
 
 
-def _pose_in_world(placed: _Placed, joint: Joint) -> tuple[float, ...]:
+def _pose_in_world(placed: Placed, joint: Joint) -> tuple[float, ...]:
     position = np.asarray(placed.position) + _rotation(placed.orientation) @ np.asarray(
         joint.position, dtype=np.float64
     )
@@ -281,7 +287,7 @@ def _pose_in_world(placed: _Placed, joint: Joint) -> tuple[float, ...]:
     return (*position, w, *(a[0] * b[1:] + b[0] * a[1:] + np.cross(a[1:], b[1:])))
 
 
-def _plane_axes(normal: Sequence[float]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def plane_axes(normal: Sequence[float]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Two directions of a plane and its normal; x, y, z for the normal z."""
     n = np.asarray(normal, dtype=np.float64) / np.linalg.norm(normal)
     x = np.array([1.0, 0, 0]) if abs(n[0]) < 0.9 else np.array([0, 1.0, 0])

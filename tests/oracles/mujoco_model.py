@@ -9,7 +9,7 @@ import mujoco
 import numpy as np
 
 from jointgrad.model.description import Actuator, Description, Joint, Link
-from jointgrad.model.world import _plane_axes
+from jointgrad.model.world import plane_axes
 
 # a body between two joints of one link: MuJoCo refuses less, and no result sees so little in nine digits
 SPECK = 2e-15
@@ -37,7 +37,7 @@ def primitives(joint: Joint) -> list[tuple[str, str, np.ndarray]]:
     if joint.kind == "fixed":
         return []
     if joint.kind == "planar":
-        x, y, normal = _plane_axes(joint.axis)
+        x, y, normal = plane_axes(joint.axis)
         slides = [(f"{joint.name}.x", "prismatic", x), (f"{joint.name}.y", "prismatic", y)]
         return [*slides, (f"{joint.name}.turn", "revolute", normal)]
     if joint.kind == "universal":
