@@ -19,6 +19,10 @@ _HOME = {
     "InputError": "model.errors",
     "SimulationError": "model.errors",
     "UnsupportedWarning": "model.errors",
+    "UnphysicalWarning": "model.errors",
+    "load": "files",
+    "to_urdf": "files",
+    "to_mjcf": "files.write_mjcf",
     "step": "engine.rollout",
     "rollout": "engine.rollout",
     "Trajectory": "engine.rollout",
@@ -38,6 +42,9 @@ if TYPE_CHECKING:
     from .engine.rollout import Trajectory as Trajectory
     from .engine.rollout import rollout as rollout
     from .engine.rollout import step as step
+    from .files import load as load
+    from .files import to_urdf as to_urdf
+    from .files.write_mjcf import to_mjcf as to_mjcf
     from .model import zoo as zoo
     from .model.arrays import Model as Model
     from .model.arrays import State as State
@@ -45,6 +52,7 @@ if TYPE_CHECKING:
     from .model.errors import InputError as InputError
     from .model.errors import ModelError as ModelError
     from .model.errors import SimulationError as SimulationError
+    from .model.errors import UnphysicalWarning as UnphysicalWarning
     from .model.errors import UnsupportedWarning as UnsupportedWarning
     from .model.world import World as World
 

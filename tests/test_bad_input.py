@@ -369,3 +369,13 @@ def test_world_in_which_nothing_moves():
     model = robot.compile()
     after = jg.step(model, model.initial_state(3))
     assert after.q.shape == (3, 0) and after.qd.shape == (3, 0)
+
+
+def test_unphysical_inertia_may_be_let_through():
+    """Real files hold such inertias: with a warning, and only when asked."""
+    robot = arm()
+    robot.link("upper").inertia = (0.1, 0, 0, 0.1, 0, 0.5)
+    with pytest.warns(jg.UnphysicalWarning, match='link "upper"'):
+        model = robot.compile(unphysical="warn")
+    assert np.isfinite(jg.step(model, model.initial_state()).qd).all()
+    message(jg.ModelError, lambda: robot.compile(unphysical="ignore"), '"error" or "warn"', "ignore")

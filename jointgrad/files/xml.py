@@ -97,6 +97,8 @@ class Element:
         for value in values:
             if math.isnan(value) or (finite and math.isinf(value)):
                 raise self._bad(name, f"{value} is not a finite number")
+            if finite and abs(value) > 1e100:  # its square must be a number, too
+                raise self._bad(name, f"{value} is too large to compute with")
         return values
 
     def number(self, name: str, default: Any = None, finite: bool = True) -> Any:
@@ -119,9 +121,14 @@ class Element:
 def parse(source: Any, *, limits: Limits = Limits()) -> Element:  # noqa: B008  (frozen)
     """The root element of a file: a path, an open file, or XML text (a string that begins with "<")."""
     name, data = _read(source, limits)
-    body = data.lstrip()  # a declaration after blank lines is an error for XML, but not for the readers of robot files
-    skipped = data[: len(data) - len(body)]
-    builder = _Builder(name, limits, skipped.count("\n" if isinstance(skipped, str) else b"\n"))  # type: ignore[arg-type]
+    body = data.lstrip()
+    lines_before = data[: len(data) - len(body)].count("\n" if isinstance(data, str) else b"\n")  # type: ignore[arg-type]
+    builder = _Builder(name, limits, lines_before)
+    # blanks before the declaration and zero bytes after the end are not XML, but other readers of robot files take them
+    if isinstance(body, str):
+        body = body.rstrip("\0")
+    elif not body.startswith((b"\xff\xfe", b"\xfe\xff")):  # in UTF-16 every other byte is zero
+        body = body.rstrip(b"\0")
     return builder.build(body)
 
 
@@ -169,7 +176,8 @@ def confined(path: str | Path, roots: Sequence[str | Path]) -> Path:
 def _read(source: Any, limits: Limits) -> tuple[str, str | bytes]:
     """The name to show in messages, and what is in the source."""
     if isinstance(source, str) and source.lstrip("\ufeff \t\r\n").startswith("<"):
-        name, data = "<text>", source.lstrip("\ufeff")
+        name = "<text>"
+        data: str | bytes = source.lstrip("\ufeff")
     elif isinstance(source, str | os.PathLike):
         name, data = _read_path(source, limits)
     elif hasattr(source, "read"):
@@ -272,7 +280,7 @@ class _Builder:
             "a document type (<!DOCTYPE>) is not read, for it can make a file grow or fetch others; remove it"
         )
 
-    def _refuse_entity(self, *_: Any) -> None:
+    def _refuse_entity(self, *_: Any) -> Any:
         raise self._refuse(
             "entities are not read, for they can make a file grow or fetch others; write out what they stand for"
         )

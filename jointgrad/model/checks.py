@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from .description import ACTUATORS, KINDS, Actuator, Description, Joint, Link
-from .errors import ModelError
+from .errors import ModelError, UnphysicalWarning
 
 
 def numbers(owner: str, what: str, value: Any, count: int | None, may_be_infinite: bool = False) -> np.ndarray:
@@ -39,14 +40,19 @@ def unit_quaternion(owner: str, what: str, value: Any) -> tuple[float, ...]:
     return tuple(float(x) for x in q / np.linalg.norm(q))
 
 
-def check_link(link: Link) -> None:
+def check_link(link: Link, unphysical: str = "error") -> None:
+    """unphysical="warn" lets an inertia pass that no body can have, as real files often hold."""
     owner = f'link "{link.name}"'
     if numbers(owner, "mass", link.mass, None) < 0:
         raise ModelError(f"the mass of {owner} is negative ({link.mass}); it must be zero or more")
     numbers(owner, "com", link.com, 3)
     inertia = numbers(owner, "inertia", link.inertia, 6)
     if triangle_violation(inertia) > 0:
-        raise ModelError(inertia_message(link.name, inertia))
+        if unphysical == "error":
+            raise ModelError(
+                inertia_message(link.name, inertia) + '; compile(unphysical="warn") simulates it all the same'
+            )
+        warnings.warn(inertia_message(link.name, inertia), UnphysicalWarning, stacklevel=5)
 
 
 def check_joint(joint: Joint, robot: Description) -> None:
@@ -104,7 +110,8 @@ def triangle_violation(inertia: np.ndarray) -> np.ndarray:
     matrix = np.stack([xx, xy, xz, xy, yy, yz, xz, yz, zz], -1).reshape(*xx.shape, 3, 3)
     moments = np.linalg.eigvalsh(matrix)
     scale = np.abs(moments).max(-1)
-    excess = np.maximum(moments[..., 2] - moments[..., 0] - moments[..., 1], -moments[..., 0])
+    # halves, so that the largest doubles do not overflow
+    excess = np.maximum(0.5 * moments[..., 2] - 0.5 * moments[..., 0] - 0.5 * moments[..., 1], -moments[..., 0])
     return np.where(excess > 1e-6 * scale + 1e-300, excess, 0.0)
 
 

@@ -15,3 +15,7 @@ class SimulationError(ArithmeticError):
 
 class UnsupportedWarning(UserWarning):
     """Something in a description that the engine does not act on."""
+
+
+class UnphysicalWarning(UserWarning):
+    """A value that no body can have, simulated because the user asked for it."""

@@ -95,8 +95,13 @@ class World:
         self.placed.append(Placed(robot.copy(), f"{name}/" if name else "", position, orientation, base))
         return self
 
-    def compile(self, dt: float = 1e-3, integrator: str = "semi_implicit") -> Model:
-        """A model with time step dt (s). Integrators: semi_implicit, explicit, rk4, implicit_damping."""
+    def compile(self, dt: float = 1e-3, integrator: str = "semi_implicit", unphysical: str = "error") -> Model:
+        """A model with time step dt (s). Integrators: semi_implicit, explicit, rk4, implicit_damping.
+
+        unphysical="warn" simulates inertias that no body can have, as real files often hold, with a warning.
+        """
+        if unphysical not in ("error", "warn"):
+            raise ModelError(f'unphysical must be "error" or "warn", but is {unphysical!r}')
         if integrator not in INTEGRATORS:
             raise ModelError(f'there is no integrator "{integrator}"; the names are {", ".join(INTEGRATORS)}')
         if not 0 < dt < np.inf:
@@ -104,6 +109,8 @@ class World:
         numbers("the world", "gravity", self.gravity, 3)
         listing = _Listing()
         for placed in self.placed:
+            for link in placed.robot.links.values():
+                check_link(link, unphysical)
             _list_robot(placed, listing)
         if not listing.links:
             raise ModelError("the world is empty: add a robot with at least one link before compiling")
@@ -172,7 +179,6 @@ def _list_robot(placed: Placed, listing: _Listing) -> None:
 
 def _list_link(placed: Placed, link: Link, joints: list[Joint], seen: dict[str, int], listing: _Listing) -> int:
     """Frames of a link's joints, then the link; returns the frame that carries it."""
-    check_link(link)
     prefix = placed.prefix
     if not joints:
         kind = FREE if placed.base == "free" else FIXED

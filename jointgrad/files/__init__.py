@@ -1,0 +1,44 @@
+"""Robots from files and back: URDF, MJCF, meshes."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from ..model.description import Description
+from .urdf import load_urdf, to_urdf
+from .xml import FileError, Limits, MissingFileError, parse
+
+__all__ = ["FileError", "Limits", "MissingFileError", "load", "load_urdf", "to_urdf"]
+
+
+def load(source: Any, **options: Any) -> Description:
+    """A robot from a URDF or MJCF file: a path, an open file, or the text. Which it is, is asked of its outermost element.
+
+    Options are those of `load_urdf` and `load_mjcf`.
+    """
+    if hasattr(source, "read"):
+        source = _path_or_text(source)
+    root = parse(source)
+    if root.tag == "robot":
+        return load_urdf(source, **options)
+    if root.tag == "mujoco":
+        from .mjcf import load_mjcf
+
+        return load_mjcf(source, **options)
+    raise root.error(
+        f"the outermost element is <{root.tag}>; a URDF file begins with <robot>, an MJCF file with <mujoco>"
+    )
+
+
+def _path_or_text(file: Any) -> Any:
+    """An open file can be read once, but is looked at twice; where it has a path, its folder matters, too."""
+    name = getattr(file, "name", None)
+    if isinstance(name, str) and os.path.isfile(name):
+        return Path(name)
+    try:
+        data = file.read(Limits().size + 1)
+        return data if isinstance(data, str) else data.decode("utf-8")
+    except (OSError, ValueError) as reason:
+        raise FileError(f"{name or '<file>'}: cannot be read: {reason}") from None

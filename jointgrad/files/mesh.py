@@ -1,0 +1,106 @@
+"""Meshes: convex hull and mass properties of STL, OBJ, DAE and GLB files, by trimesh (pip install "jointgrad[mesh]")."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..model.errors import ModelError
+from .xml import FileError, Limits, MissingFileError, parse
+
+FORMATS = (".stl", ".obj", ".dae", ".glb")
+SIZE = 500_000_000  # bytes
+
+
+@dataclass
+class Mesh:
+    """Corners (n, 3) in m, scaled, in the mesh's frame; triangles (k, 3) as indices, counter-clockwise seen from outside."""
+
+    vertices: np.ndarray
+    faces: np.ndarray
+    file: str = ""
+
+    @property
+    def is_closed(self) -> bool:
+        return _solid(self).is_volume
+
+
+def load_mesh(path: str | Path, scale: Sequence[float] = (1.0, 1.0, 1.0)) -> Mesh:
+    """All triangles of a file as one mesh. A negative scale mirrors."""
+    path = Path(path)
+    _check_file(path)
+    factors = np.asarray(scale, dtype=np.float64)
+    if factors.shape != (3,) or not np.isfinite(factors).all() or not factors.all():
+        raise ModelError(f"the scale of {path} is {tuple(scale)}; it must be three finite numbers, none of them zero")
+    trimesh = _trimesh()
+    try:
+        with open(path, "rb") as file:  # an open file, not a path: nothing beside it is looked up
+            scene = trimesh.load_scene(file, file_type=path.suffix[1:].lower())
+            whole = scene.to_mesh()
+    except ImportError as reason:
+        raise ModelError(f"{path}: reading {path.suffix} needs another package: {reason}") from None
+    except Exception as reason:  # readers of foreign formats fail in every way there is
+        raise FileError(f"{path}: this is not a mesh that can be read: {reason}") from None
+    if not len(whole.faces):
+        raise FileError(f"{path}: there is no triangle in it")
+    whole.merge_vertices()
+    whole.apply_transform(np.diag([*factors, 1.0]))
+    vertices = np.asarray(whole.vertices, dtype=np.float64)
+    if not np.isfinite(vertices).all():
+        raise FileError(f"{path}: a corner is not finite")
+    return Mesh(vertices, np.asarray(whole.faces, dtype=np.int64), str(path))
+
+
+def convex_hull(mesh: Mesh) -> Mesh:
+    """The smallest convex body around a mesh."""
+    try:
+        hull = _solid(mesh).convex_hull
+    except ModelError:
+        raise
+    except Exception as reason:
+        raise ModelError(f"{mesh.file or 'the mesh'} has no convex hull; it is flat or a line: {reason}") from None
+    return Mesh(np.asarray(hull.vertices), np.asarray(hull.faces, dtype=np.int64), mesh.file)
+
+
+def mass_properties(mesh: Mesh, density: float = 1000.0) -> tuple[float, tuple[float, ...], tuple[float, ...]]:
+    """Mass (kg), centre of mass (m), inertia about it (kg m^2: xx xy xz yy yz zz) of the body that a closed mesh bounds."""
+    if not 0 < density < np.inf:
+        raise ModelError(f"density must be more than zero and finite, but is {density}")
+    solid = _solid(mesh)
+    if not solid.is_watertight:
+        raise ModelError(f"{mesh.file or 'the mesh'} is not closed and bounds no volume; take its convex_hull")
+    volume = float(solid.volume)
+    if not abs(volume) > 0:
+        raise ModelError(f"{mesh.file or 'the mesh'} has no volume")
+    # a mesh turned inside out has the volume, and the inertia, of the other sign
+    sign = 1.0 if volume > 0 else -1.0
+    m = np.asarray(solid.moment_inertia) * density * sign
+    inertia = (m[0, 0], m[0, 1], m[0, 2], m[1, 1], m[1, 2], m[2, 2])
+    return sign * volume * density, tuple(map(float, solid.center_mass)), tuple(map(float, inertia))
+
+
+def _check_file(path: Path) -> None:
+    if path.suffix.lower() not in FORMATS:
+        raise FileError(f'{path}: meshes are read from {", ".join(FORMATS)}, not from "{path.suffix}"')
+    if not path.is_file():
+        raise MissingFileError(f"{path}: there is no such file")
+    if path.stat().st_size > SIZE:
+        raise FileError(f"{path}: larger than {SIZE / 1e6:g} MB, the most that is read")
+    if path.suffix.lower() == ".dae":  # XML: the bounded parser sees it first, for trimesh's would follow entities
+        parse(path, limits=Limits(size=SIZE, elements=5_000_000, attribute=SIZE))
+
+
+def _solid(mesh: Mesh) -> Any:
+    return _trimesh().Trimesh(mesh.vertices, mesh.faces, process=False)
+
+
+def _trimesh() -> Any:
+    try:
+        import trimesh
+    except ImportError:
+        raise ModelError('reading meshes needs the package trimesh: pip install "jointgrad[mesh]"') from None
+    return trimesh
