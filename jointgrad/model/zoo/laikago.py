@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ..description import Description
+from ..description import Description, Shape
+from .primitives import rod
 
 # the hips' frames are turned so: roll 90 degrees, then yaw 90 degrees (the original writes 1.57079)
 HIP_ORIENTATION = (0.5, 0.5, 0.5, 0.5)
@@ -15,10 +16,16 @@ LEGS = (
 )
 # hip, upper leg, lower leg: puts every toe under its hip
 STANCE = (0.0, 0.0, -0.5)
+GREY, DARK, LIGHT = (0.55, 0.57, 0.60, 1.0), (0.2, 0.2, 0.22, 1.0), (0.85, 0.86, 0.88, 1.0)
 
 
-def laikago() -> Description:
-    """Free base; twelve torque actuators in the order hip, upper leg, lower leg of FR, FL, RR, RL; the joints start in a stance."""
+def laikago(full_body: bool = False) -> Description:
+    """Free base; twelve torque actuators in the order hip, upper leg, lower leg of FR, FL, RR, RL; the joints start in a stance.
+
+    25.567 kg. It touches with its toes, balls of radius 0.03 m; full_body adds a box, cylinders and capsules of ours
+    for chassis, hips and legs, where the originals have meshes. Inertias are TDS's: diffarticulated's copy has only
+    the toes'.
+    """
     robot = Description("laikago", base="free")
     robot.add_link("chassis", 13.715, inertia=(0.22, 0.431, 0.565))
     for leg, x, side, xx, zz in LEGS:
@@ -26,20 +33,36 @@ def laikago() -> Description:
         robot.add_link(hip, 1.095, (-0.02 * side, 0.0, 0.0), (0.002, 0.002, 0.001))
         robot.add_link(upper, 1.527, (0.0, -0.04, -0.04), (xx, 0.007, zz))
         robot.add_link(lower, 0.241, (0.0, -0.16, -0.02), (0.002, 0.002, 0.002))
-        robot.add_link(toe, 0.1, inertia=(2.5e-5, 2.5e-5, 2.5e-5))
+        robot.add_link(toe, 0.1, inertia=(2.5e-5, 2.5e-5, 2.5e-5)).shapes.append(Shape("sphere", (0.03,), color=DARK))
+        effort = dict(effort_limit=100.0, velocity_limit=100.0)
         robot.add_joint(
             f"{leg}_hip_joint", "continuous", "chassis", hip, position=(x, 0.0817145 * side, -0.03),
-            orientation=HIP_ORIENTATION, axis=(0, 0, side), initial=STANCE[0],
+            orientation=HIP_ORIENTATION, axis=(0, 0, side), initial=STANCE[0], **effort,
         )  # fmt: skip
         robot.add_joint(
             f"{leg}_upper_joint", "continuous", hip, upper, position=(0.055855 if side > 0 else -0.053565, 0, 0),
-            axis=(1, 0, 0), initial=STANCE[1],
+            axis=(1, 0, 0), initial=STANCE[1], **effort,
         )  # fmt: skip
         robot.add_joint(
             f"{leg}_lower_joint", "continuous", upper, lower, position=(-0.02069 * side, -0.20833, -0.1422),
-            axis=(1, 0, 0), initial=STANCE[2],
+            axis=(1, 0, 0), initial=STANCE[2], **effort,
         )  # fmt: skip
         robot.add_joint(f"{leg}_toe_joint", "fixed", lower, toe, position=(0, -0.25, -0.022))
         for part in ("hip", "upper", "lower"):
             robot.add_actuator(f"{leg}_{part}", f"{leg}_{part}_joint", force_limit=(-100.0, 100.0))
+    if full_body:
+        _add_body_shapes(robot)
     return robot
+
+
+def _add_body_shapes(robot: Description) -> None:
+    """Primitives of about the extent of the robot. In a leg's frames x points left, y up, z forward."""
+    robot.link("chassis").shapes.append(Shape("box", (0.28, 0.085, 0.075), (-0.02, 0.0, 0.02), color=GREY))
+    for leg, _, side, _, _ in LEGS:
+        hip = rod("cylinder", (0, 0, -0.05), (0, 0, 0.05), 0.045, color=DARK)
+        robot.link(f"{leg}_hip_motor").shapes.append(hip)
+        knee = (-0.02069 * side, -0.20833, -0.1422)
+        upper = robot.link(f"{leg}_upper_leg")
+        upper.shapes.append(rod("cylinder", (-0.03, 0, 0), (0.03, 0, 0), 0.055, color=DARK))
+        upper.shapes.append(rod("capsule", (-0.02069 * side, 0, 0), knee, 0.03, color=LIGHT))
+        robot.link(f"{leg}_lower_leg").shapes.append(rod("capsule", (0, 0, 0), (0, -0.235, -0.0205), 0.016, color=DARK))
