@@ -21,6 +21,7 @@ _HOME = {
     "UnsupportedWarning": "model.errors",
     "UnphysicalWarning": "model.errors",
     "load": "files",
+    "load_world": "files",
     "to_urdf": "files",
     "to_mjcf": "files.write_mjcf",
     "step": "engine.rollout",
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from .engine.rollout import rollout as rollout
     from .engine.rollout import step as step
     from .files import load as load
+    from .files import load_world as load_world
     from .files import to_urdf as to_urdf
     from .files.write_mjcf import to_mjcf as to_mjcf
     from .model import zoo as zoo

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from ..model.description import Description
+from ..model.world import World
 from .urdf import load_urdf, to_urdf
 from .xml import FileError, Limits, MissingFileError, parse
 
-__all__ = ["FileError", "Limits", "MissingFileError", "load", "load_urdf", "to_urdf"]
+__all__ = ["FileError", "Limits", "MissingFileError", "load", "load_urdf", "load_world", "to_urdf"]
 
 
 def load(source: Any, **options: Any) -> Description:
@@ -30,6 +31,13 @@ def load(source: Any, **options: Any) -> Description:
     raise root.error(
         f"the outermost element is <{root.tag}>; a URDF file begins with <robot>, an MJCF file with <mujoco>"
     )
+
+
+def load_world(source: Any, **options: Any) -> World:
+    """A whole scene from an MJCF file, with its gravity, time step and integrator; options are those of `load_mjcf`."""
+    from .mjcf import load_world as from_mjcf
+
+    return from_mjcf(_path_or_text(source) if hasattr(source, "read") else source, **options)
 
 
 def _path_or_text(file: Any) -> Any:

@@ -17,7 +17,8 @@ INFINITE = (-float("inf"), float("inf"))
 @dataclass
 class Shape:
     """What a link looks like or touches with. Sizes (m) by kind: sphere (radius), capsule and cylinder (radius, half
-    length along z), box (half extents), ellipsoid (half axes), plane (none; z is its normal), mesh (scale x, y, z)."""
+    length along z), box (half extents), ellipsoid (half axes), plane (none; z is its normal), mesh (scale x, y, z), hfield
+    (half extents x, y, height, depth)."""
 
     kind: str
     size: Sequence[float] = ()
@@ -108,6 +109,8 @@ class Description:
         # kept from files: named states {"q": ..., "qd": ..., "u": ...}, and constraints that are not simulated yet
         self.keyframes: dict[str, dict] = {}
         self.constraints: list[dict] = []
+        # what a file says of the world around the robot: gravity, time step, ...
+        self.options: dict = {}
 
     def __repr__(self) -> str:
         return f'Description("{self.name}": {len(self.links)} links, {len(self.joints)} joints, {len(self.actuators)} actuators)'

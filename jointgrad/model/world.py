@@ -71,8 +71,12 @@ class _Listing:
 
 
 class World:
-    def __init__(self, gravity: Sequence[float] = (0.0, 0.0, -9.81)) -> None:
-        self.gravity = gravity
+    """Robots, gravity (m/s^2), and the time step (s) and integrator that `compile` takes where it is given none."""
+
+    def __init__(
+        self, gravity: Sequence[float] = (0.0, 0.0, -9.81), dt: float = 1e-3, integrator: str = "semi_implicit"
+    ) -> None:
+        self.gravity, self.dt, self.integrator = gravity, dt, integrator
         self.placed: list[Placed] = []
 
     def add(
@@ -95,11 +99,12 @@ class World:
         self.placed.append(Placed(robot.copy(), f"{name}/" if name else "", position, orientation, base))
         return self
 
-    def compile(self, dt: float = 1e-3, integrator: str = "semi_implicit", unphysical: str = "error") -> Model:
+    def compile(self, dt: float | None = None, integrator: str | None = None, unphysical: str = "error") -> Model:
         """A model with time step dt (s). Integrators: semi_implicit, explicit, rk4, implicit_damping.
 
         unphysical="warn" simulates inertias that no body can have, as real files often hold, with a warning.
         """
+        dt, integrator = self.dt if dt is None else dt, integrator or self.integrator
         if unphysical not in ("error", "warn"):
             raise ModelError(f'unphysical must be "error" or "warn", but is {unphysical!r}')
         if integrator not in INTEGRATORS:

@@ -1,0 +1,371 @@
+"""What is around the bodies in MJCF: options, actuators, tendons, equalities, contact pairs, keyframes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...model.description import INFINITE, Actuator
+from ..xml import Element
+from .body import WORLD, Builder, Scope, is_limited
+from .drive import Drive, taught
+from .mass import initial_mass_matrix
+from .source import DRIVES, Source
+from .words import checked
+
+LOOKS = ("visual", "statistic", "custom", "size")
+
+KEPT = {"joint": "joint equality", "tendon": "tendon equality", "pair": "contact pair", "exclude": "contact exclusion"}
+REFERENCES = {
+    "connect": (("body1", "body"), ("body2", "body"), ("site1", "site"), ("site2", "site")),
+    "weld": (("body1", "body"), ("body2", "body"), ("site1", "site"), ("site2", "site")),
+    "joint": (("joint1", "joint"), ("joint2", "joint")),
+    "tendon": (),
+    "pair": (("geom1", "geom"), ("geom2", "geom")),
+    "exclude": (("body1", "body"), ("body2", "body")),
+}
+
+
+# options ---------------------------------------------------------------------------------------------------------------
+
+
+def options(source: Source, report: Any) -> dict[str, Any]:
+    """Gravity, time step, integrator and flags of all <option> elements."""
+    found: dict[str, Any] = {
+        "timestep": 0.002,
+        "gravity": (0.0, 0.0, -9.81),
+        "integrator": "Euler",
+        "density": 0.0,
+        "viscosity": 0.0,
+        "wind": (0.0, 0.0, 0.0),
+        "disabled_groups": (),
+        "flags": {},
+    }
+    for section in source.sections("option"):
+        checked(section)
+        for name in ("timestep", "density", "viscosity"):
+            found[name] = section.number(name, found[name])
+        for name in ("gravity", "wind"):
+            found[name] = section.floats(name, 3, found[name])
+        found["integrator"] = section.get("integrator", found["integrator"])
+        groups = section.floats("actuatorgroupdisable", None, ())
+        found["disabled_groups"] = (*found["disabled_groups"], *(int(g) for g in groups))
+        for flag in section.all("flag"):
+            found["flags"].update(flag.attributes)
+    if found["integrator"] not in ("Euler", "RK4", "implicit", "implicitfast"):
+        raise section.error(
+            f'<option integrator="{found["integrator"]}">: the names are Euler, RK4, implicit, implicitfast'
+        )
+    if not found["timestep"] > 0:
+        raise section.error(f'<option timestep="{found["timestep"]:g}"> must be above zero')
+    if found["density"] > 0 or found["viscosity"] > 0:
+        report.changes("density or viscosity of the medium")
+    if found["integrator"].startswith("implicit"):
+        report.ignores(f'integrator "{found["integrator"]}" for all but joint damping')
+    if found["flags"].get("sleep") == "enable":
+        report.ignores("sleep (nothing is put to sleep)")
+    return found
+
+
+def integrator(settings: dict[str, Any]) -> str:
+    """Ours for MuJoCo's: its Euler takes joint damping at the end of the step unless eulerdamp is off."""
+    if settings["integrator"] == "RK4":
+        return "rk4"
+    if settings["integrator"] == "Euler" and settings["flags"].get("eulerdamp") == "disable":
+        return "semi_implicit"
+    return "implicit_damping"
+
+
+def apply_flags(builder: Builder, settings: dict[str, Any]) -> None:
+    """What <flag> turns off."""
+    off = {name for name, word in settings["flags"].items() if word == "disable"}
+    if "gravity" in off:
+        settings["gravity"] = (0.0, 0.0, 0.0)
+    for joint in builder.robot.joints.values():
+        joint.stiffness *= "spring" not in off
+        joint.damping *= "damper" not in off
+        if off & {"constraint", "frictionloss"}:
+            joint.friction = 0.0
+        if off & {"constraint", "limit"}:
+            joint.limit = INFINITE
+    for actuator in builder.robot.actuators.values():
+        if "clampctrl" in off:
+            actuator.control_limit = INFINITE
+        if "actuation" in off:
+            _silence(actuator)
+    if off & {"constraint", "equality"}:
+        kinds = {"connect", "weld", "joint equality", "tendon equality"}
+        builder.robot.constraints = [c for c in builder.robot.constraints if c["kind"] not in kinds]
+
+
+def _silence(actuator: Actuator) -> None:
+    actuator.kind, actuator.gain, actuator.damping, actuator.bias = "torque", 0.0, 0.0, (0.0, 0.0, 0.0)
+
+
+# names that may stand for several copies ----------------------------------------------------------------------------
+
+
+def scopes_of(builder: Builder, scope: Scope, kind: str, name: str) -> list[Scope]:
+    """Where a thing of this name is, among what came in under this scope."""
+    found = builder.scopes.get((id(scope.source), kind, name), [])
+    return [s for s in found if s.prefix.startswith(scope.prefix) and s.suffix.endswith(scope.suffix)]
+
+
+# actuators -------------------------------------------------------------------------------------------------------------
+
+
+def actuators(builder: Builder, scope: Scope, settings: dict[str, Any], is_main: bool) -> None:
+    """All actuators of a file; where copies were made of what they drive, they follow copy by copy."""
+    made: list[tuple[int, Scope, Element, Drive]] = []
+    for element in scope.source.items("actuator"):
+        if element.tag not in DRIVES:
+            raise element.error(f"<{element.tag}> is not an actuator")
+        checked(element)
+        defaults = scope.source.defaults
+        drive = taught(defaults.drives[defaults.find(element.get("class", "main"), element)].copy(), element)
+        reason = _not_ours(drive, element)
+        if reason:
+            builder.report.changes(reason)
+            continue
+        found = scopes_of(builder, scope, "joint", drive.target)
+        if not found and is_main and not builder.report.changed:
+            raise element.error(f'<{element.tag}> drives joint "{drive.target}", which does not exist')
+        made += [(0 if s == scope else 1 + builder.order[s.prefix, s.suffix], s, element, drive) for s in found]
+    for _, where, element, drive in sorted(made, key=lambda one: one[0]):
+        _actuator(builder, where, element, drive, settings)
+
+
+def _not_ours(drive: Drive, element: Element) -> str:
+    """Why one of our actuators cannot do this; empty if it can."""
+    if element.tag in ("muscle", "adhesion", "dcmotor", "orientation", "pid", "plugin", "cylinder", "intvelocity"):
+        return f"{element.tag} actuator"
+    if not drive.transmission:
+        raise element.error(f"<{element.tag}> does not say what it drives: joint, tendon, site ...")
+    if drive.transmission not in ("joint", "jointinparent"):
+        return f"actuator of a {drive.transmission.replace('crank', 'slider crank ')}"
+    if drive.dynamics != "none":
+        return f"actuator with dynamics ({drive.dynamics})"
+    if drive.gain != "fixed":
+        return f"actuator with {drive.gain} gain"
+    if drive.bias not in ("none", "affine"):
+        return f"actuator with {drive.bias} bias"
+    if drive.delay > 0:
+        return "actuator with a delay"
+    return "actuator damping that depends on the motion" if any(drive.damping[1:]) else ""
+
+
+def _actuator(builder: Builder, scope: Scope, element: Element, drive: Drive, settings: dict[str, Any]) -> None:
+    joint = scope.named(drive.target)
+    kind, report, table = builder.types[joint], builder.report, builder.robot.actuators
+    width = {"free": 6, "ball": 3}.get(kind, 1)
+    moved = [k for k, g in enumerate(drive.gear[:width]) if g]
+    if len(moved) > 1:
+        return report.changes("actuator that drives several directions of a joint")
+    component = moved[0] if moved else 0
+    gain, (b0, b1, b2) = drive.gains[0], drive.biases[:3] if drive.bias == "affine" else (0.0, 0.0, 0.0)
+    is_turn = kind == "ball" or (kind == "free" and component >= 3)
+    if drive.transmission == "jointinparent" and is_turn:
+        return report.changes("actuator of a joint in its parent's frame")
+    if kind == "free":
+        b1 = 0.0  # MuJoCo sees no length in a free joint
+    elif is_turn and b1:
+        return report.changes("position actuator of a ball joint")
+    name = builder._name("actuator", element, scope, table, f"{joint}.{element.tag}")
+    made = builder.robot.add_actuator(name, joint, "torque", gain=gain, gear=drive.gear[component], component=component)
+    if drive.bias == "affine" and gain == -drive.biases[1] and b2 > 0:
+        builder.damping_ratios[name], b2 = b2, 0.0
+    if b1 and b1 == -gain:
+        made.kind, b1 = "position", 0.0
+    elif b2 and b2 == -gain and not b1:
+        made.kind, b2 = "velocity", 0.0
+    made.bias = (b0, b1, b2)
+    _limit(builder, made, drive, element, scope)
+    owner = builder.robot.joints[joint]
+    owner.damping += drive.damping[0] * made.gear**2
+    owner.armature += drive.armature * made.gear**2
+    if (drive.damping[0] or drive.armature) and width > 1:
+        report.changes("damping or armature of an actuator on a ball or free joint")
+    if drive.group in settings["disabled_groups"]:
+        _silence(made)
+    return None
+
+
+def _limit(builder: Builder, made: Actuator, drive: Drive, element: Element, scope: Scope) -> None:
+    autolimits = scope.source.compiler.autolimits
+    bounds = drive.ranges["ctrl"]
+    if drive.inherit > 0 and made.kind == "position":
+        low, high = builder.ranges.get(made.joint, (0.0, 0.0))
+        if low == high:
+            raise element.error(f'inheritrange needs a range of joint "{made.joint}"')
+        bounds = (
+            (low + high) / 2 - (high - low) / 2 * drive.inherit,
+            (low + high) / 2 + (high - low) / 2 * drive.inherit,
+        )
+    for what, limits in (("ctrl", bounds), ("force", drive.ranges["force"])):
+        words = Element(element.tag, {f"{what}limited": drive.limited[what]}, line=element.line, file=element.file)
+        if is_limited(words, f"{what}limited", limits, autolimits):
+            if limits[0] >= limits[1]:
+                raise element.error(f"{what}range of <{element.tag}> must go from a smaller to a larger number")
+            setattr(made, "control_limit" if what == "ctrl" else "force_limit", limits)
+
+
+def _limit_effort(builder: Builder, joint: str) -> None:
+    """actuatorfrcrange clamps all that actuators do to a joint; with one actuator that is a limit of its force."""
+    low, high = builder.effort[joint]
+    builder.robot.joints[joint].effort_limit = max(abs(low), abs(high))
+    drives = [a for a in builder.robot.actuators.values() if a.joint == joint]
+    if len(drives) > 1:
+        builder.report.changes("actuatorfrcrange of a joint with several actuators")
+    elif drives and drives[0].gear:
+        first, last = sorted((low / drives[0].gear, high / drives[0].gear))
+        drives[0].force_limit = tuple(min(max(x, first), last) for x in drives[0].force_limit)
+
+
+def limit_efforts(builder: Builder) -> None:
+    for joint in builder.effort:
+        _limit_effort(builder, joint)
+
+
+def dampings(builder: Builder) -> None:
+    """What is given as a damping ratio, by the masses at the initial pose: of position actuators, and springdamper,
+    which is the time constant and the ratio that a joint is to have."""
+    if not builder.ratios and not builder.damping_ratios:
+        return None
+    M, first = initial_mass_matrix(builder.robot)
+    for name, ratio in builder.damping_ratios.items():
+        actuator = builder.robot.actuators[name]
+        dof = first[actuator.joint] + actuator.component
+        mass = M[dof, dof] / actuator.gear**2 if actuator.gear else 0.0
+        b0, b1, _ = actuator.bias
+        actuator.bias = (b0, b1, -2.0 * ratio * float(np.sqrt(max(actuator.gain * mass, 0.0))))
+    if not builder.ratios:
+        return None
+    try:
+        weights = np.diag(np.linalg.inv(M))
+    except np.linalg.LinAlgError:
+        return builder.report.changes("springdamper of a joint without inertia")
+    for name, (time, ratio) in builder.ratios.items():
+        joint = builder.robot.joints[name]
+        count = {"spherical": 3, "free": 6}.get(joint.kind, 1)
+        inertia = count / max(weights[first[name] : first[name] + count].sum(), 1e-15)
+        joint.stiffness, joint.damping = float(inertia / (time * ratio) ** 2), float(2 * inertia / time)
+    return None
+
+
+# constraints, kept but not simulated yet ----------------------------------------------------------------------------
+
+
+def constraints(builder: Builder, scope: Scope, is_main: bool) -> None:
+    for section in ("equality", "contact"):
+        for element in scope.source.items(section):
+            _constraint(builder, scope, element, section, is_main)
+    for element in scope.source.items("tendon"):
+        _tendon(builder, scope, element, is_main)
+    if any(e.tag == "flex" for e in scope.source.items("deformable")):
+        builder.report.changes("<flex>")
+
+
+def _constraint(builder: Builder, scope: Scope, element: Element, section: str, is_main: bool) -> None:
+    tag = element.tag
+    if tag not in REFERENCES:
+        if not tag.startswith("flex"):
+            raise element.error(f"<{tag}> is not something that <{section}> can have")
+        builder.report.changes(f"<{tag}> of <{section}>")
+        return
+    resolved = scope.source.defaults.resolved(element, "main", "pair" if section == "contact" else "equality")
+    references = [(a, k, resolved.attributes[a]) for a, k in REFERENCES[tag] if a in resolved.attributes]
+    found = [scopes_of(builder, scope, kind, name) for _, kind, name in references]
+    for (_, kind, name), there in zip(references, found, strict=True):
+        if not there and name != WORLD:
+            if is_main and not builder.report.changed:  # else it may be in what is left out
+                raise element.error(f'<{tag}> refers to the {kind} "{name}", which does not exist')
+            return
+    for where in next((there for there in found if there), [scope]):
+        kept: dict[str, Any] = {"kind": KEPT.get(tag, tag)}
+        for name, value in resolved.attributes.items():
+            kept[name] = value if name in ("name", "class") else _value(value)
+        for (attribute, _, name), there in zip(references, found, strict=True):
+            kept[attribute] = (where if where in there else there[0]).named(name) if there else name
+        builder.robot.constraints.append(kept)
+
+
+def _value(text: str) -> Any:
+    """Numbers where there are numbers, else the words."""
+    try:
+        numbers = tuple(float(word) for word in text.split())
+    except ValueError:
+        return text
+    return numbers[0] if len(numbers) == 1 else numbers
+
+
+def _tendon(builder: Builder, scope: Scope, element: Element, is_main: bool) -> None:
+    if element.tag not in ("fixed", "spatial"):
+        raise element.error(f"<{element.tag}> is not a tendon")
+    resolved = scope.source.defaults.resolved(element, "main", "tendon")
+    for name in ("stiffness", "damping", "armature"):
+        if any(resolved.floats(name, None, (0.0,))):
+            builder.report.changes(f"{name} of a {element.tag} tendon")
+    bounds = resolved.floats("range", 2, (0.0, 0.0), finite=False)
+    kept: dict[str, Any] = {"kind": f"{element.tag} tendon", "name": scope.named(resolved.get("name", ""))}
+    if is_limited(resolved, "limited", bounds, scope.source.compiler.autolimits):
+        kept["limit"] = bounds
+    kept["friction"] = resolved.number("frictionloss", 0.0)
+    for part in element.children:
+        names = [(part.tag, part.get(part.tag, ""))] if part.tag in ("joint", "site", "geom") else []
+        for kind, name in names:
+            if not scopes_of(builder, scope, kind, name):
+                if is_main and not builder.report.changed:
+                    raise part.error(f'a tendon refers to the {kind} "{name}", which does not exist')
+                return
+    if element.tag == "fixed":
+        kept["joints"] = [(scope.named(e.require("joint")), e.number("coef", 1.0)) for e in element.all("joint")]
+    else:
+        kept["path"] = [(e.tag, dict(e.attributes)) for e in element.children]
+    builder.robot.constraints.append(kept)
+
+
+# keyframes and what is only looked at --------------------------------------------------------------------------------
+
+
+def keyframes(builder: Builder, source: Source) -> None:
+    """Named states; what a key leaves out is the initial one."""
+    robot = builder.robot
+    lengths = {"free": 7, "ball": 4}
+    start: list[float] = []
+    for name, kind in builder.types.items():
+        joint = robot.joints[name]
+        start += {
+            "free": [*joint.position, *joint.orientation],
+            "ball": [1.0, 0.0, 0.0, 0.0],
+        }.get(kind, [float(joint.initial or 0.0)])  # type: ignore[arg-type]
+    nv = sum({7: 6, 4: 3}.get(lengths.get(k, 1), 1) for k in builder.types.values())
+    for number, element in enumerate(source.items("keyframe")):
+        state = {"q": tuple(start), "qd": (0.0,) * nv, "u": (0.0,) * len(robot.actuators)}
+        for ours, theirs in (("q", "qpos"), ("qd", "qvel"), ("u", "ctrl")):
+            values = element.floats(theirs, None, None)
+            if values is None:
+                continue
+            if len(values) > len(state[ours]):
+                if builder.report.changed:
+                    builder.report.ignores("keyframe entries of what is left out")
+                    continue
+                raise element.error(
+                    f"{theirs} of a key has {len(values)} numbers, but the model has {len(state[ours])}"
+                )
+            state[ours] = (*values, *state[ours][len(values) :])
+        robot.keyframes[element.get("name", f"key{number}")] = state
+
+
+def looks(builder: Builder, source: Source) -> None:
+    """Sections and assets that are only for the eye, or for sensors."""
+    for element in source.items("sensor"):
+        builder.report.ignores(f"<sensor> {element.tag}")
+    for element in source.items("asset"):
+        if element.tag not in ("mesh", "model", "hfield"):
+            builder.report.ignores(f"<{element.tag}>")
+    for tag in LOOKS:
+        if source.sections(tag):
+            builder.report.ignores(f"<{tag}>", len(source.sections(tag)))
+    if any(e.tag == "skin" for e in source.items("deformable")):
+        builder.report.ignores("<skin>")
