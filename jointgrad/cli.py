@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from . import __version__
@@ -48,7 +48,50 @@ def demo(
     return demonstrate(n, out, settings)
 
 
-COMMANDS = {"demo": demo}
+def lint(file: Path, /, json: bool = False, fix: Path | None = None, search_roots: tuple[Path, ...] = ()) -> int:
+    """Look for everything suspicious in a URDF or MJCF file; the exit code is 0 for clean or notes only, 1 for warnings, 2 for
+    errors.
+
+    With --fix the exit code is that of the repaired file.
+
+    Args:
+        file: The robot.
+        json: Print one JSON object for machines instead of text.
+        fix: Write a copy of a URDF file with safe repairs there (zero inertias, exchanged limits, mimic chains) and say what
+            was done. The input is overwritten only if this is its own path.
+        search_roots: Folders for meshes and included files, beside that of the file.
+    """
+    from .files import lint as linter
+
+    findings = linter.lint(file, search_roots=search_roots)
+    if not json:
+        print(linter.report(file, findings))
+    repairs: list[str] = []
+    left = findings
+    if fix is not None:
+        repairs = linter.fix(file, fix)
+        left = linter.lint(fix, search_roots=(*search_roots, file.parent))
+    if json:
+        print(_lint_json(file, findings, fix, repairs, left))
+    elif fix is not None:
+        print("\n".join([f"repaired: {what}" for what in repairs] or ["nothing that could be repaired safely"]))
+        print(f"wrote {linter.report(fix, left).splitlines()[-1]}")
+    return linter.exit_code(left)
+
+
+def _lint_json(file: Path, findings: list, fix: Path | None, repairs: list[str], left: list) -> str:
+    import json
+    from dataclasses import asdict
+
+    from .files.lint.finding import counts
+
+    said: dict = {"file": str(file), "findings": [asdict(f) for f in findings], "counts": counts(findings)}
+    if fix is not None:
+        said |= {"fixed": str(fix), "repairs": repairs, "left": [asdict(f) for f in left]}
+    return json.dumps(said, indent=2)
+
+
+COMMANDS: dict[str, Callable[..., int]] = {"demo": demo, "lint": lint}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

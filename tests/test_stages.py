@@ -11,13 +11,18 @@ from jointgrad.engine.runtime import address, worker
 from jointgrad.engine.workspace import SCHEMA, WORK
 
 # robots that between them have every joint kind, several trees, welded links, springs, drives
-ROBOTS = {"free": dict(seed=3, base="free", trees=2), "fixed": dict(seed=5, base="fixed", trees=2)}
+ROBOTS = {
+    "free": dict(seed=3, base="free", trees=2, drag=True),
+    "fixed": dict(seed=5, base="fixed", trees=2, drag=True),
+}
 LANES = 4
 
 
 @pytest.fixture(params=ROBOTS)
 def model(request):
-    return jg.zoo.random_tree(9, **ROBOTS[request.param]).compile(dt=0.02, integrator="implicit_damping")
+    return jg.zoo.random_tree(9, **ROBOTS[request.param]).compile(
+        dt=0.02, integrator="implicit_damping", density=300.0, viscosity=0.4
+    )
 
 
 @pytest.fixture(params=pipeline.STAGES)
@@ -39,7 +44,7 @@ def filled(model, parts):
         one.take_params(model)
         one.set(
             first=0, last=LANES, batch=LANES, steps=1, q0=address(q), qd0=address(qd), u=address(u), force=address(force),
-            force_step=0, q0_dot=0, qd0_dot=0, u_dot=0, force_dot=0, wants_params=1, has_springs=1,
+            force_step=0, q0_dot=0, qd0_dot=0, u_dot=0, force_dot=0, wants_params=1, has_springs=1, has_drag=1,
         )  # fmt: skip
         one.run("evaluation")
         one.library.attach(one.frame, "integration")()
@@ -136,7 +141,7 @@ def one_tree(one):
     return one.tree
 
 
-POSES = ("work.pose", "assembly.frame_pose", "assembly.placement")
+POSES = ("work.pose", "assembly.frame_pose", "assembly.placement", "assembly.drag")
 
 
 def directions(rng, one, fields):

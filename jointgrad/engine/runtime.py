@@ -104,6 +104,10 @@ class Worker:
             gauge_is_shared=int(model.is_shared("joint.axis")),
             assemble=ONCE if shared else EACH_PACK,
             # a spring of zero stiffness on a turning joint is dear and does nothing
+            # where no link has a box and there is no medium, drag and all its derivatives are zero
+            has_drag=int(
+                any(p.any() for p in (model.params[n] for n in ("link.drag_size", "world.density", "world.viscosity")))
+            ),
             has_springs=int(bool(model.params["joint.stiffness"].any() or "joint.stiffness" in (dots or {}))),
         )
         self.assembled_for = model.params if shared and dots is None else None

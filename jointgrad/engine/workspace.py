@@ -39,9 +39,9 @@ PARAMS = {name.replace(".", "_"): width for name, width in NAMED_PARAMS.items()}
 GAUGE = {"rotation": 9, "axis": 3}
 
 # assembly: what a rollout needs of the parameters, worked out once. frame_pose is of a frame in its body, placement of
-# a joint in its parent body (z along the axis), com of a link in its body
-ASSEMBLY = {"frame_pose": 12, "placement": 12, "inertia": 10, "com": 3}
-ASSEMBLY_BAR = {"frame_pose": 6, "placement": 6, "inertia": 10, "com": 3}
+# a joint in its parent body (z along the axis), com and drag box of a link in its body
+ASSEMBLY = {"frame_pose": 12, "placement": 12, "inertia": 10, "com": 3, "drag": 12}
+ASSEMBLY_BAR = {"frame_pose": 6, "placement": 6, "inertia": 10, "com": 3, "drag": 6}
 
 STATE = {"q": 1, "qd": 1, "u": 1, "force": 1}
 
@@ -76,7 +76,7 @@ CALL = {
     name: SCALAR
     for name in (
         # environments [first, last) of a batch, in chunks whose parameter cotangents are summed; steps of the motion
-        "first", "last", "batch", "steps", "chunk", "assemble", "has_springs", "wants_params", "wants_outputs",
+        "first", "last", "batch", "steps", "chunk", "assemble", "has_springs", "has_drag", "wants_params", "wants_outputs",
         # states are kept every `interval` steps; a program reverses one interval, another the last, shorter one
         "interval", "program_length", "tail_length",
         "q0", "qd0", "u", "force", "force_step", "q", "qd", "q_last", "qd_last", "status",
@@ -121,7 +121,7 @@ def rows_of(tree: Mapping[str, Any], slots: int = 0) -> dict[str, int]:
     params = {
         name: {"link": links, "joint": frames, "actuator": actuators, "world": 1}[name.split("_")[0]] for name in PARAMS
     } | {"joint_rest": q}
-    assembly = {"frame_pose": frames + 1, "placement": bodies, "inertia": bodies, "com": links}
+    assembly = {"frame_pose": frames + 1, "placement": bodies, "inertia": bodies, "com": links, "drag": links}
     per_dof = dict.fromkeys(("S", "armature", "tau", "U", "D_inv", "u", "qdd", "qd_next"), dofs)
     work = dict.fromkeys(WORK, bodies + 1) | per_dof | {"q_next": q}
     multiplier = dict.fromkeys(MULTIPLIER, bodies + 1) | {"mu": dofs, "u": dofs}

@@ -25,6 +25,8 @@ def to_mjcf(world: World | Description, dt: float = 1e-3, integrator: str = "sem
         world = World().add(world)
     if integrator not in INTEGRATORS:
         raise ModelError(f'MJCF has no integrator like "{integrator}"; it can say {", ".join(INTEGRATORS)}')
+    if world.density or world.viscosity:
+        raise ModelError("the world has a medium, whose drag is not written to MJCF yet")
     bodies, drives, start = [], [], []
     for placed in world.placed:
         robot = placed.robot

@@ -25,11 +25,11 @@ N_DOF = {FIXED: 0, REVOLUTE: 1, PRISMATIC: 1, SPHERICAL: 3, FREE: 6}
 
 # parameters by public name, with the numbers per row; joint.rest has a row per coordinate
 PARAMS = MappingProxyType({
-    "link.mass": 1, "link.com": 3, "link.inertia": 6,
+    "link.mass": 1, "link.com": 3, "link.inertia": 6, "link.drag_size": 3, "link.drag_placement": 7,
     "joint.placement": 7, "joint.axis": 3, "joint.damping": 1, "joint.stiffness": 1, "joint.armature": 1, "joint.rest": 1,
     "actuator.gain": 1, "actuator.damping": 1, "actuator.bias": 3, "actuator.gear": 1,
     "actuator.control_limit": 2, "actuator.force_limit": 2,
-    "world.gravity": 3, "world.dt": 1,
+    "world.gravity": 3, "world.dt": 1, "world.density": 1, "world.viscosity": 1,
 })  # fmt: skip
 
 
@@ -162,10 +162,11 @@ def check_physical(name: str, array: np.ndarray, topology: Topology) -> None:
         bad = np.argwhere(triangle_violation(flat) > 0)
         if len(bad):
             raise InputError(inertia_message(topology.link_names[bad[0][1]], flat[tuple(bad[0])]))
-    if name == "joint.placement" and (np.sum(flat[..., 3:] ** 2, -1) == 0).any():
+    if name.endswith("placement") and (np.sum(flat[..., 3:] ** 2, -1) == 0).any():
         row = int(np.argwhere(np.sum(flat[..., 3:] ** 2, -1) == 0)[0][1])
+        names = topology.link_names if name.startswith("link") else topology.joint_names
         raise InputError(
-            f"the orientation of joint {row_name(row, topology.joint_names)} is a quaternion of zero length; "
+            f"the orientation in {name} of {name[:5].rstrip('.')} {row_name(row, names)} is a quaternion of zero length; "
             "(1, 0, 0, 0) is no turn"
         )
     if name == "joint.axis":

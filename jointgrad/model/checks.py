@@ -46,6 +46,10 @@ def check_link(link: Link, unphysical: str = "error") -> None:
     if numbers(owner, "mass", link.mass, None) < 0:
         raise ModelError(f"the mass of {owner} is negative ({link.mass}); it must be zero or more")
     numbers(owner, "com", link.com, 3)
+    numbers(owner, "drag_position", link.drag_position, 3)
+    unit_quaternion(owner, "drag_orientation", link.drag_orientation)
+    if (numbers(owner, "drag_size", link.drag_size, 3) < 0).any():
+        raise ModelError(f"drag_size of {owner} is {link.drag_size}; extents must be zero or more")
     inertia = numbers(owner, "inertia", link.inertia, 6)
     if triangle_violation(inertia) > 0:
         if unphysical == "error":

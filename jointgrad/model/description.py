@@ -42,6 +42,10 @@ class Link:
     com: Sequence[float] = (0.0, 0.0, 0.0)
     inertia: Sequence[float] = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
     shapes: list[Shape] = field(default_factory=list)
+    # the box that a medium feels, for drag: full extents, and its place in the link's frame
+    drag_size: Sequence[float] = (0.0, 0.0, 0.0)
+    drag_position: Sequence[float] = (0.0, 0.0, 0.0)
+    drag_orientation: Sequence[float] = (1.0, 0.0, 0.0, 0.0)
     # named points: (name, position, orientation)
     sites: list[tuple[str, Sequence[float], Sequence[float]]] = field(default_factory=list)
 
@@ -143,13 +147,17 @@ class Description:
     def copy(self) -> Description:
         return copy.deepcopy(self)
 
-    def compile(self, dt: float = 1e-3, gravity=(0.0, 0.0, -9.81), **options):
-        """This robot alone in a world, ready to run."""
+    def compile(self, dt: float | None = None, gravity=None, density=None, viscosity=None, **options):
+        """This robot alone in a world, ready to run. What is not given comes from the file the robot came from, else it is
+        that of a World."""
         from .world import World
 
-        world = World(gravity=gravity)
+        given = {"dt": dt, "gravity": gravity, "density": density, "viscosity": viscosity}
+        names = {"dt": "timestep"}
+        chosen = {k: self.options.get(names.get(k, k)) if v is None else v for k, v in given.items()}
+        world = World(**{k: v for k, v in chosen.items() if v is not None})
         world.add(self)
-        return world.compile(dt=dt, **options)
+        return world.compile(**options)
 
     @staticmethod
     def _add(table, kind, item):

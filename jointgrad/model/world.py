@@ -71,12 +71,19 @@ class _Listing:
 
 
 class World:
-    """Robots, gravity (m/s^2), and the time step (s) and integrator that `compile` takes where it is given none."""
+    """Robots, gravity (m/s^2), the medium around them (kg/m^3, Pa s), and the time step (s) and integrator that `compile`
+    takes where it is given none."""
 
     def __init__(
-        self, gravity: Sequence[float] = (0.0, 0.0, -9.81), dt: float = 1e-3, integrator: str = "semi_implicit"
+        self,
+        gravity: Sequence[float] = (0.0, 0.0, -9.81),
+        dt: float = 1e-3,
+        integrator: str = "semi_implicit",
+        density: float = 0.0,
+        viscosity: float = 0.0,
     ) -> None:
         self.gravity, self.dt, self.integrator = gravity, dt, integrator
+        self.density, self.viscosity = density, viscosity
         self.placed: list[Placed] = []
 
     def add(
@@ -112,6 +119,9 @@ class World:
         if not 0 < dt < np.inf:
             raise ModelError(f"dt must be more than zero and finite, but is {dt}")
         numbers("the world", "gravity", self.gravity, 3)
+        for what in ("density", "viscosity"):
+            if numbers("the world", what, getattr(self, what), None) < 0:
+                raise ModelError(f"{what} of the world is negative ({getattr(self, what)}); it must be zero or more")
         listing = _Listing()
         for placed in self.placed:
             for link in placed.robot.links.values():
@@ -125,7 +135,7 @@ class World:
         _warn_of_constraints(self.placed)
         bodies = _bodies(listing)
         topology = _topology(listing, bodies, INTEGRATORS[integrator])
-        params = _params(listing, topology, self.gravity, dt)
+        params = _params(listing, topology, self, dt)
         _check_moving_mass(listing, topology, params)
         return Model(topology, params, _initial(listing))
 
@@ -397,7 +407,7 @@ def _references(parent: list[int], kind: list[int]) -> list[int]:
     return reference
 
 
-def _params(listing: _Listing, topology: Topology, gravity: Any, dt: float) -> dict[str, np.ndarray]:
+def _params(listing: _Listing, topology: Topology, world: World, dt: float) -> dict[str, np.ndarray]:
     links, frames, drives = [k for _, k, _ in listing.links], listing.frames, [a for _, _, a in listing.actuators]
 
     def of_joint(what: str) -> list[float]:
@@ -406,6 +416,10 @@ def _params(listing: _Listing, topology: Topology, gravity: Any, dt: float) -> d
     rest = [np.atleast_1d(f.rest) for f in frames if f.kind != FIXED]
     values = {
         "link.mass": [k.mass for k in links], "link.com": [k.com for k in links], "link.inertia": [k.inertia for k in links],
+        "link.drag_size": [k.drag_size for k in links],
+        "link.drag_placement": [
+            (*k.drag_position, *unit_quaternion(k.name, "drag_orientation", k.drag_orientation)) for k in links
+        ],
         "joint.placement": [(*f.position, *unit_quaternion(f.name, "orientation", f.orientation)) for f in frames],
         "joint.axis": [_unit_axis(f) for f in frames],
         "joint.damping": of_joint("damping"), "joint.stiffness": of_joint("stiffness"), "joint.armature": of_joint("armature"),
@@ -414,7 +428,7 @@ def _params(listing: _Listing, topology: Topology, gravity: Any, dt: float) -> d
         "actuator.bias": [a.bias for a in drives], "actuator.gear": [a.gear for a in drives],
         "actuator.control_limit": [a.control_limit for a in drives],
         "actuator.force_limit": [a.force_limit for a in drives],
-        "world.gravity": gravity, "world.dt": dt,
+        "world.gravity": world.gravity, "world.dt": dt, "world.density": world.density, "world.viscosity": world.viscosity,
     }  # fmt: skip
     assert values.keys() == PARAMS.keys()
     return {name: np.array(v, dtype=np.float64).reshape(topology.shape_of(name)) for name, v in values.items()}

@@ -15,9 +15,10 @@ from ...compiler.trace import traced
 from ...model.arrays import FIXED, FREE, SPHERICAL
 
 READS = (
-    "params.link_mass", "params.link_com", "params.link_inertia", "params.joint_placement", "params.joint_axis",
+    "params.link_mass", "params.link_com", "params.link_inertia", "params.link_drag_placement", "params.joint_placement",
+    "params.joint_axis",
 )  # fmt: skip
-WRITES = ("assembly.frame_pose", "assembly.placement", "assembly.inertia", "assembly.com")
+WRITES = ("assembly.frame_pose", "assembly.placement", "assembly.inertia", "assembly.com", "assembly.drag")
 
 
 @traced
@@ -85,6 +86,7 @@ def assembly_stage(tree, params, gauge, assembly):
         I, assembly.com[j] = link_in_body(
             assembly.frame_pose[tree.link_frame[j]], params.link_mass[j], params.link_com[j], params.link_inertia[j]
         )
+        assembly.drag[j] = fixed_frame(assembly.frame_pose[tree.link_frame[j]], params.link_drag_placement[j])
         if tree.link_body[j] < tree.n_bodies:
             accumulate(assembly.inertia, tree.link_body[j], I)
 
@@ -136,6 +138,13 @@ def assembly_stage_adjoint(tree, params, params_bar, gauge, assembly, assembly_b
             accumulate(params_bar.link_mass, j, mass)
             accumulate(params_bar.link_com, j, com)
             accumulate(params_bar.link_inertia, j, rotational)
+        drag = assembly_bar.drag[j]
+        accumulate(assembly_bar.frame_pose, f, drag)
+        accumulate(
+            params_bar.link_drag_placement,
+            j,
+            placement_cotangent(assembly.frame_pose[f], params.link_drag_placement[j], drag),
+        )
     for i in range(tree.n_frames - 1, -1, -1):
         p, kind = tree.frame_parent[i], tree.frame_kind[i]
         parent, force = assembly.frame_pose[p], assembly_bar.frame_pose[i]

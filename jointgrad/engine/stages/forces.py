@@ -1,13 +1,15 @@
-"""Controls, springs, dampers, outside forces -> joint forces per dof, forces per body.
+"""Controls, springs, dampers, drag, outside forces -> joint forces per dof, forces per body.
 
 An actuator pushes with gain (u - position or speed it serves) - damping speed + bias, within its force limit; position
 and speed are the joint's times the gear, and the joint feels the force times the gear (as MuJoCo's transmissions do).
 """
 
+import math
+
 from ...algebra import rotation
-from ...algebra.spatial import add, scale, sub
+from ...algebra.spatial import add, composed, moved_pose, scale, sub
 from ...algebra.vector import cross, times, transposed_times
-from ...compiler.elementary import clamp, detached
+from ...compiler.elementary import clamp, detached, maximum
 from ...compiler.kernel import accumulate, kernel, sweep
 from ...compiler.reverse import adjoint
 from ...compiler.trace import traced
@@ -15,10 +17,10 @@ from ...model.arrays import FREE, POSITION, SPHERICAL, TORQUE
 from ..workspace import IMPLICIT_DAMPING
 
 READS = (
-    "state.q", "state.qd", "state.u", "state.force", "assembly.com", "work.pose",
+    "state.q", "state.qd", "state.u", "state.force", "assembly.com", "assembly.drag", "work.pose", "work.v",
     "params.joint_damping", "params.joint_stiffness", "params.joint_rest", "params.joint_armature", "params.actuator_gain",
     "params.actuator_damping", "params.actuator_bias", "params.actuator_gear", "params.actuator_control_limit",
-    "params.actuator_force_limit", "params.world_dt",
+    "params.actuator_force_limit", "params.world_dt", "params.link_drag_size", "params.world_density", "params.world_viscosity",
 )  # fmt: skip
 WRITES = ("work.armature", "work.tau", "work.f")
 
@@ -79,6 +81,31 @@ def push(pose, reference, com, fx, fy, fz, tx, ty, tz):
     return (*add((tx, ty, tz), cross(at, force)), *force)
 
 
+def signed_square(x):
+    return x * maximum(x, -x)
+
+
+@traced
+def drag(pose, reference, frame, v, size, density, viscosity):
+    """Force of a medium at rest on a box, about the reference point: Stokes for a sphere of the box's mean extent, and
+    the pressure of a stream on each face (MuJoCo's inertia-box model)."""
+    box = composed(pose, frame)
+    R, arm = box[:9], sub(box[9:], detached(reference[9:]))
+    turning = transposed_times(R, v[:3])
+    moving = transposed_times(R, add(v[3:], cross(v[:3], arm)))
+    mean = (size[0] + size[1] + size[2]) * (1.0 / 3.0)
+    torque, force = [], []
+    for k in range(3):
+        a, b = size[(k + 1) % 3], size[(k + 2) % 3]
+        slow_turn = (math.pi * viscosity) * mean * mean * mean * turning[k]
+        fast_turn = density * size[k] * (a * a * a * a + b * b * b * b) * (1.0 / 64.0) * signed_square(turning[k])
+        torque.append(-(slow_turn + fast_turn))
+        slow = (3.0 * math.pi * viscosity) * mean * moving[k]
+        force.append(-(slow + 0.5 * density * a * b * signed_square(moving[k])))
+    push = times(R, tuple(force))
+    return (*add(times(R, tuple(torque)), cross(arm, push)), *push)
+
+
 @traced
 def none(anything):
     return (0.0 * anything,) * 6
@@ -129,9 +156,21 @@ def forces(tree, params, assembly, state, work, call):
             accumulate(work.tau, d, position_drive(u, q, rate, gain, damping, bias, gear, command, limit))
         else:
             accumulate(work.tau, d, velocity_drive(u, q, rate, gain, damping, bias, gear, command, limit))
-    if call.force != 0:
+    if call.force != 0 or call.has_drag != 0:
         for b in range(tree.n_bodies):
             work.f[b] = none(work.pose[b][0])
+    if call.has_drag != 0:
+        for j in range(tree.n_links):
+            b = tree.link_body[j]
+            if b < tree.n_bodies:
+                accumulate(
+                    work.f, b,
+                    drag(
+                        work.pose[b], work.pose[tree.reference[b]], assembly.drag[j], work.v[b], params.link_drag_size[j],
+                        params.world_density[0], params.world_viscosity[0],
+                    ),
+                )  # fmt: skip
+    if call.force != 0:
         for j in range(tree.n_links):
             b, k = tree.link_body[j], 6 * j
             if b < tree.n_bodies:
@@ -168,6 +207,34 @@ def push_reverse(pose, reference, com, fx, fy, fz, bar):
         transposed_times(pose[:9], at_bar),
         (*cross(at, at_bar), *at_bar),
     )
+
+
+@traced
+def moved_drag(pose, reference, frame, v, size, density, viscosity, body_delta=(0.0,) * 6, frame_delta=(0.0,) * 6):
+    """A body moves about the reference point, which itself stays; the box moves about its body's origin."""
+    moved = moved_pose((*pose[:9], *sub(pose[9:], reference[9:])), body_delta)
+    moved = (*moved[:9], *add(moved[9:], reference[9:]))
+    return drag.fn(moved, reference, moved_pose(frame, frame_delta), v, size, density, viscosity)
+
+
+moved_drag_adjoint = adjoint(
+    moved_drag, "body_delta frame_delta v size density viscosity", at_zero="body_delta frame_delta"
+)
+
+
+@sweep
+def drag_adjoint(tree, params, params_bar, assembly, assembly_bar, work, work_bar, j):
+    b = tree.link_body[j]
+    pose_bar, frame_bar, v_bar, size, density, viscosity = moved_drag_adjoint(
+        work.pose[b], work.pose[tree.reference[b]], assembly.drag[j], work.v[b], params.link_drag_size[j],
+        params.world_density[0], params.world_viscosity[0], work_bar.f[b],
+    )  # fmt: skip
+    accumulate(work_bar.pose, b, pose_bar)
+    accumulate(assembly_bar.drag, j, frame_bar)
+    accumulate(work_bar.v, b, v_bar)
+    accumulate(params_bar.link_drag_size, j, size)
+    accumulate(params_bar.world_density, 0, density)
+    accumulate(params_bar.world_viscosity, 0, viscosity)
 
 
 @sweep
@@ -243,6 +310,10 @@ def drive_adjoint(tree, params, params_bar, state, state_bar, work_bar, a):
 @kernel
 def forces_adjoint(tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, call):
     """Adds to all it touches."""
+    if call.has_drag != 0:
+        for j in range(tree.n_links):
+            if tree.link_body[j] < tree.n_bodies:
+                drag_adjoint(tree, params, params_bar, assembly, assembly_bar, work, work_bar, j)
     if call.force != 0:
         for j in range(tree.n_links):
             b, k = tree.link_body[j], 6 * j

@@ -8,10 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from ...model.description import Description
 from ...model.errors import ModelError
 from ...model.world import World
 from .body import Builder, Scope
+from .pose import from_columns
 from .report import Report, UnsupportedError
 from .section import actuators, apply_flags, constraints, dampings, integrator, keyframes, limit_efforts, looks, options
 from .source import read
@@ -50,7 +53,8 @@ def load_world(
     """A whole MJCF scene. Time step and integrator of the file are `world.dt` and `world.integrator`."""
     robot = _load(source, search_roots, missing_meshes, allow_unsupported, 3)
     settings = robot.options
-    return World(settings["gravity"], settings["timestep"], integrator(settings)).add(robot)
+    medium = settings["density"], settings["viscosity"]
+    return World(settings["gravity"], settings["timestep"], integrator(settings), *medium).add(robot)
 
 
 def _load(
@@ -75,6 +79,8 @@ def _load(
     for one in builder.attached:
         actuators(builder, one, settings, is_main=False)
         constraints(builder, one, is_main=False)
+    if settings["density"] > 0 or settings["viscosity"] > 0:
+        drag_boxes(builder.robot, report)
     actuators(builder, scope, settings, is_main=True)
     constraints(builder, scope, is_main=True)
     limit_efforts(builder)
@@ -94,3 +100,18 @@ def _scale_to_total_mass(robot: Description, wanted: float) -> None:
     for link in robot.links.values():
         link.mass *= wanted / total
         link.inertia = tuple(x * wanted / total for x in link.inertia)
+
+
+def drag_boxes(robot: Description, report: Report) -> None:
+    """The box that a medium feels of each body: the uniform one with its mass and principal inertias."""
+    for link in robot.links.values():
+        if any(shape.contact.get("fluidshape") == "ellipsoid" for shape in link.shapes):
+            report.changes("drag of single shapes (fluidshape)")
+        if link.mass > 0:
+            xx, xy, xz, yy, yz, zz = link.inertia
+            moments, axes = np.linalg.eigh([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+            if np.linalg.det(axes) < 0:
+                axes[:, 0] *= -1
+            squares = [moments.sum() - 2 * m for m in moments]
+            link.drag_size = tuple(float(np.sqrt(max(s, 1e-15) * 6 / link.mass)) for s in squares)
+            link.drag_position, link.drag_orientation = link.com, from_columns(*axes.T.tolist())

@@ -75,6 +75,8 @@ def _contact(element: Element) -> dict:
         values = element.floats(name, None, None, finite=False)
         if values:
             kept[name] = values[0] if len(values) == 1 else values
+    if "fluidshape" in element.attributes:
+        kept["fluidshape"] = element.attributes["fluidshape"]
     return kept
 
 

@@ -59,8 +59,8 @@ def options(source: Source, report: Any) -> dict[str, Any]:
         )
     if not found["timestep"] > 0:
         raise section.error(f'<option timestep="{found["timestep"]:g}"> must be above zero')
-    if found["density"] > 0 or found["viscosity"] > 0:
-        report.changes("density or viscosity of the medium")
+    if any(found["wind"]) and (found["density"] > 0 or found["viscosity"] > 0):
+        report.changes("wind")
     if found["integrator"].startswith("implicit"):
         report.ignores(f'integrator "{found["integrator"]}" for all but joint damping')
     if found["flags"].get("sleep") == "enable":
@@ -82,6 +82,8 @@ def apply_flags(builder: Builder, settings: dict[str, Any]) -> None:
     off = {name for name, word in settings["flags"].items() if word == "disable"}
     if "gravity" in off:
         settings["gravity"] = (0.0, 0.0, 0.0)
+    if {"spring", "damper"} <= off:  # MuJoCo then leaves out all passive forces
+        settings["density"] = settings["viscosity"] = 0.0
     for joint in builder.robot.joints.values():
         joint.stiffness *= "spring" not in off
         joint.damping *= "damper" not in off

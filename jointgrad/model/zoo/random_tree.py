@@ -18,13 +18,18 @@ def random_tree(
     passive: bool = True,
     actuators: bool = True,
     several: bool = True,
+    drag: bool = False,
 ) -> Description:
-    """n links in `trees` trees. passive: random damping, springs and armature; several: some links have two joints."""
-    rng = np.random.default_rng(seed)
+    """n links in `trees` trees. passive: random damping, springs and armature; several: some links have two joints; drag:
+    random boxes for a medium to act on."""
+    rng, shapes = np.random.default_rng(seed), np.random.default_rng(seed + 1_000_000)
     robot = Description(f"random{seed}", base=base)
     inner = [k for k in kinds if k != "free"]
     for i in range(n):
-        robot.add_link(f"link{i}", rng.uniform(0.5, 2.0), tuple(rng.normal(size=3) * 0.1), _inertia(rng))
+        link = robot.add_link(f"link{i}", rng.uniform(0.5, 2.0), tuple(rng.normal(size=3) * 0.1), _inertia(rng))
+        if drag:
+            link.drag_size, link.drag_position = tuple(shapes.uniform(0.1, 0.4, 3)), tuple(shapes.normal(size=3) * 0.1)
+            link.drag_orientation = _unit(shapes, 4)
         if i < trees:
             if base == "fixed":
                 _add_joint(robot, rng, f"joint{i}", rng.choice(inner), None, f"link{i}", passive)

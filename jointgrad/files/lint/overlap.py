@@ -1,0 +1,167 @@
+"""Shapes of links that are not neighbours and yet overlap at the start.
+
+Approximate, on the side of silence: cylinders and ellipsoids are taken as bodies inside them, meshes and planes left out.
+Spheres, capsules and boxes are exact.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...model.description import Description, Shape
+from .finding import Notebook
+from .solids import rotation
+from .tree import Tree
+
+MOST_SHAPES = 1500  # pairs grow with the square
+MOST_FINDINGS = 20
+
+
+@dataclass
+class Body:
+    """A box (half extents `half`), or all points within `radius` of the segment `centre` +- `R` z `half[2]`."""
+
+    link: str
+    group: str | None
+    shape: Shape
+    is_box: bool
+    centre: np.ndarray
+    R: np.ndarray
+    half: np.ndarray
+    radius: float
+
+    @property
+    def reach(self) -> float:
+        return float(np.linalg.norm(self.half)) + self.radius
+
+
+def check_overlaps(robot: Description, tree: Tree, notes: Notebook) -> None:
+    bodies = [b for name in robot.links for s in robot.links[name].shapes if (b := _body(tree, name, s)) is not None]
+    if len(bodies) > MOST_SHAPES:
+        message = f"{len(bodies)} shapes are more than the {MOST_SHAPES} that are compared for overlap"
+        notes.add("overlap-unchecked", "note", None, "", message, "look at the initial pose in a viewer")
+        return
+    deepest: dict[tuple[str, str], tuple[float, Body, Body]] = {}
+    for a, b in _near(bodies, _neighbours(tree, bodies), _excluded(robot, tree)):
+        depth = _depth(a, b)
+        if depth > max(1e-4, 0.02 * min(a.reach, b.reach)):
+            pair = (a.link, b.link)
+            if pair not in deepest or depth > deepest[pair][0]:
+                deepest[pair] = depth, a, b
+    found = sorted(deepest.values(), key=lambda entry: -entry[0])
+    for depth, a, b in found[:MOST_FINDINGS]:
+        more = f"; {len(found) - MOST_FINDINGS} more pairs overlap less" if len(found) > MOST_FINDINGS else ""
+        message = (
+            f'its {a.shape.kind} and the {b.shape.kind} of link "{b.link}", no neighbour, overlap by about {depth:.3g} m '
+            f"at the initial pose (approximate){more}"
+        )
+        remedy = "move or shrink one shape, choose another initial pose, or exclude this pair from contact"
+        notes.link("overlap", "warning", a.link, message, remedy)
+
+
+def _body(tree: Tree, link: str, shape: Shape) -> Body | None:
+    if shape.role == "visual" or shape.kind not in ("sphere", "capsule", "cylinder", "box", "ellipsoid"):
+        return None
+    if link not in tree.places:
+        return None
+    p, turn = tree.places[link]
+    size = np.array([float(v) for v in shape.size])
+    half, radius = np.zeros(3), 0.0
+    if shape.kind == "box":
+        half = size
+    elif shape.kind in ("sphere", "ellipsoid"):
+        radius = float(size.min())
+    elif shape.kind == "capsule":
+        radius, half[2] = float(size[0]), size[1]
+    else:  # the capsule inside a cylinder, or the ball inside a disc
+        radius = float(min(size))
+        half[2] = max(size[1] - radius, 0.0)
+    place = p + turn @ np.array([float(c) for c in shape.position])
+    R = turn @ rotation(shape.orientation)
+    return Body(link, tree.group_of[link], shape, shape.kind == "box", place, R, half, radius)
+
+
+def _neighbours(tree: Tree, bodies: list[Body]) -> dict[str | None, str | None]:
+    """The next group above that has shapes, or the world."""
+    shaped = {b.group for b in bodies} | {None}
+    above: dict[str | None, str | None] = {None: None}
+    for top, group in tree.groups.items():
+        if top is not None:
+            above[top] = group.parent if group.parent in shaped else above[group.parent]
+    return above
+
+
+def _excluded(robot: Description, tree: Tree) -> set[frozenset]:
+    pairs = [c for c in robot.constraints if c.get("kind") == "contact exclusion"]
+    ends = [(str(c.get("body1")), str(c.get("body2"))) for c in pairs]
+    return {frozenset((tree.group_of.get(a, a), tree.group_of.get(b, b))) for a, b in ends}
+
+
+def _near(bodies: list[Body], above: dict, excluded: set[frozenset]):
+    """Pairs whose bounding balls meet, of groups that are neither the same nor neighbours nor excluded."""
+    if not bodies:
+        return
+    centres, reach = np.array([b.centre for b in bodies]), np.array([b.reach for b in bodies])
+    for i, a in enumerate(bodies):
+        gap = np.linalg.norm(centres[i + 1 :] - centres[i], axis=1) - reach[i + 1 :] - reach[i]
+        for j in np.flatnonzero(gap < 0) + i + 1:
+            b = bodies[j]
+            if a.group == b.group or above[a.group] == b.group or above[b.group] == a.group:
+                continue
+            if frozenset((a.group, b.group)) not in excluded and _may_touch(a.shape, b.shape):
+                yield a, b
+
+
+def _may_touch(a: Shape, b: Shape) -> bool:
+    """MuJoCo's rule of contype and conaffinity; both are 1 where a file says nothing."""
+    masks = [[int(s.contact.get(name, 1)) for name in ("contype", "conaffinity")] for s in (a, b)]
+    return bool(masks[0][0] & masks[1][1] or masks[1][0] & masks[0][1])
+
+
+# depths ------------------------------------------------------------------------------------------------------------------
+
+
+def _depth(a: Body, b: Body) -> float:
+    if a.is_box and b.is_box:
+        return _box_box(a, b)
+    if a.is_box or b.is_box:
+        return _box_segment(a, b) if a.is_box else _box_segment(b, a)
+    return a.radius + b.radius - _segment_segment(a, b)
+
+
+def _box_box(a: Body, b: Body) -> float:
+    """The least overlap over the fifteen axes that can separate two boxes."""
+    crossed = [np.cross(u, v) for u in a.R.T for v in b.R.T]
+    axes = [*a.R.T, *b.R.T, *(c / n for c in crossed if (n := np.linalg.norm(c)) > 1e-6)]
+    between = b.centre - a.centre
+    return min(float(np.abs(axis @ a.R) @ a.half + np.abs(axis @ b.R) @ b.half - abs(axis @ between)) for axis in axes)
+
+
+def _box_segment(box: Body, rod: Body) -> float:
+    """Signed distance to a box is convex along a line, so that halving the interval finds the least."""
+    middle = box.R.T @ (rod.centre - box.centre)
+    line = box.R.T @ rod.R[:, 2] * rod.half[2]
+
+    def distance(t: float) -> float:
+        outside = np.abs(middle + t * line) - box.half
+        return float(np.linalg.norm(np.maximum(outside, 0.0)) + min(outside.max(), 0.0))
+
+    low, high = -1.0, 1.0
+    for _ in range(40 if rod.half[2] else 0):
+        third = (high - low) / 3
+        if distance(low + third) < distance(high - third):
+            high -= third
+        else:
+            low += third
+    return rod.radius - distance((low + high) / 2)
+
+
+def _segment_segment(a: Body, b: Body) -> float:
+    u, v, w = a.R[:, 2] * a.half[2], b.R[:, 2] * b.half[2], a.centre - b.centre
+    uu, uv, vv, uw, vw = u @ u, u @ v, v @ v, u @ w, v @ w
+    s = np.clip((uv * vw - vv * uw) / d, -1.0, 1.0) if (d := uu * vv - uv * uv) > 1e-12 * uu * vv else 0.0
+    t = np.clip((uv * s + vw) / vv, -1.0, 1.0) if vv > 0 else 0.0
+    s = np.clip((uv * t - uw) / uu, -1.0, 1.0) if uu > 0 else 0.0
+    return float(np.linalg.norm(w + s * u - t * v))
