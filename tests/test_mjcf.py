@@ -55,7 +55,7 @@ def assert_same_motion(model, m, states=2):
         mujoco.mj_fullM(m, d, M)
         size = np.sqrt(np.diag(M))
         near(ours.mass_matrix / np.outer(size, size), M / np.outer(size, size), "mass matrix")
-        near(ours.joint_force, d.qfrc_passive + d.qfrc_actuator, "joint forces")
+        near(ours.joint_force, d.qfrc_passive - d.qfrc_fluid + d.qfrc_actuator, "joint forces")
         near(ours.qdd, d.qacc, "accelerations")
 
 
@@ -315,7 +315,7 @@ REFUSED = {
     "integrator": drive('<general joint="j" dyntype="integrator"/>'),
     "intvelocity": drive('<intvelocity joint="j" kp="1"/>'),
     "affine gain": drive('<damper joint="j" kv="1" ctrlrange="0 1"/>'),
-    "density or viscosity": arm('<option density="1000"/>'),
+    "wind": arm('<option density="1000" wind="1 0 0"/>'),
     "gravcomp": bodies(f'<body gravcomp="1"><joint/>{BALL}</body>'),
     "stiffness of a fixed tendon": arm(after='<tendon><fixed stiffness="3"><joint joint="j" coef="1"/></fixed></tendon>'),
     "actuator of a tendon": arm(
@@ -503,7 +503,7 @@ def test_every_file_that_mujoco_loads_loads_or_says_why_not(capsys):
         for reason, count in reasons.most_common():
             print(f"{count:5} {reason}")
     assert not differing, "\n".join(differing)
-    assert loaded / len(files) > 0.80  # the aim is 0.85: it takes drag (20 files) and actuators of fixed tendons (11)
+    assert loaded / len(files) > 0.83  # the aim is 0.85: it takes actuators of fixed tendons (11 files)
 
 
 @needs_models
