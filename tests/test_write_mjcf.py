@@ -39,6 +39,14 @@ def test_zoo(robot, integrator):
     assert compared(description, description.compile(dt=2e-3, integrator=integrator), integrator=integrator) < 1e-9
 
 
+@pytest.mark.filterwarnings("ignore::jointgrad.UnsupportedWarning")
+@pytest.mark.parametrize("robot", ["ant", "humanoid", "a1", "go2", "franka_arm", "racecar", "golf", "swimmer"])
+def test_the_rest_of_the_zoo(robot):
+    """Shapes and their contact settings included; nothing of them acts without contact."""
+    description = getattr(jg.zoo, robot)()
+    assert compared(description, description.compile(dt=2e-3)) < 1e-8
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_random_trees(seed):
     """Every joint kind, drives with gears and biases, springs, dampers, armature."""

@@ -15,6 +15,8 @@ from ..model.world import World, plane_axes
 INTEGRATORS = {"semi_implicit": "Euler", "implicit_damping": "Euler", "rk4": "RK4"}
 JOINTS = {"revolute": "hinge", "continuous": "hinge", "prismatic": "slide", "spherical": "ball"}
 GEOMS = ("plane", "sphere", "capsule", "ellipsoid", "cylinder", "box")
+# attributes of contact that are whole numbers
+WHOLE = ("contype", "conaffinity", "condim")
 # MuJoCo refuses a moving body with less mass or inertia than this
 LEAST = 1e-15
 
@@ -172,14 +174,10 @@ def _geom(shape: Shape, link: Link) -> str:
     if shape.kind not in GEOMS:
         raise ModelError(f'link "{link.name}" has a {shape.kind} shape, which is not written to MJCF yet')
     size = (0.0, 0.0, 1.0) if shape.kind == "plane" else shape.size
-    kept = {
-        k: v
-        for k, v in shape.contact.items()
-        if k in ("contype", "conaffinity", "condim", "margin", "solref", "solimp")
-    }
+    kept = {k: shape.contact[k] for k in (*WHOLE, "margin", "solref", "solimp") if k in shape.contact}
     if shape.role == "visual":
         kept |= {"contype": 0, "conaffinity": 0}
-    extra = "".join(f' {k}="{v if isinstance(v, str | int) else _text(v)}"' for k, v in kept.items())
+    extra = "".join(f' {k}="{int(v) if k in WHOLE else _text(v)}"' for k, v in kept.items())
     friction = f' friction="{_text(shape.friction)}"' if len(shape.friction) else ""
     name = f" name={quoteattr(shape.name)}" if shape.name else ""
     return (
