@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import Any
 
 from ..model.description import Description
 from ..model.world import World
 from .urdf import load_urdf, to_urdf
-from .xml import FileError, Limits, MissingFileError, parse
+from .xml import FileError, Limits, MissingFileError, parse, path_or_text
 
 __all__ = ["FileError", "Limits", "MissingFileError", "load", "load_urdf", "load_world", "to_urdf"]
 
@@ -20,7 +18,7 @@ def load(source: Any, **options: Any) -> Description:
     Options are those of `load_urdf` and `load_mjcf`.
     """
     if hasattr(source, "read"):
-        source = _path_or_text(source)
+        source = path_or_text(source)
     root = parse(source)
     if root.tag == "robot":
         return load_urdf(source, **options)
@@ -37,16 +35,4 @@ def load_world(source: Any, **options: Any) -> World:
     """A whole scene from an MJCF file, with its gravity, time step and integrator; options are those of `load_mjcf`."""
     from .mjcf import load_world as from_mjcf
 
-    return from_mjcf(_path_or_text(source) if hasattr(source, "read") else source, **options)
-
-
-def _path_or_text(file: Any) -> Any:
-    """An open file can be read once, but is looked at twice; where it has a path, its folder matters, too."""
-    name = getattr(file, "name", None)
-    if isinstance(name, str) and os.path.isfile(name):
-        return Path(name)
-    try:
-        data = file.read(Limits().size + 1)
-        return data if isinstance(data, str) else data.decode("utf-8")
-    except (OSError, ValueError) as reason:
-        raise FileError(f"{name or '<file>'}: cannot be read: {reason}") from None
+    return from_mjcf(path_or_text(source) if hasattr(source, "read") else source, **options)

@@ -303,3 +303,15 @@ def _is_float(word: str) -> bool:
 def _short(text: str, length: int = 60) -> str:
     text = " ".join(str(text).split())
     return text if len(text) <= length else text[: length - 3] + "..."
+
+
+def path_or_text(file: Any) -> Any:
+    """An open file can be read once, but is looked at twice; where it has a path, its folder matters, too."""
+    name = getattr(file, "name", None)
+    if isinstance(name, str) and os.path.isfile(name):
+        return Path(name)
+    try:
+        data = file.read(Limits().size + 1)
+        return data if isinstance(data, str) else data.decode("utf-8")
+    except (OSError, ValueError) as reason:
+        raise FileError(f"{name or '<file>'}: cannot be read: {reason}") from None

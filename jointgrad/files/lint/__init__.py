@@ -19,7 +19,7 @@ import numpy as np
 from ...model.description import Description
 from ...model.errors import ModelError, UnsupportedWarning
 from ..urdf import load_urdf
-from ..xml import Element, FileError, Limits, MissingFileError, parse
+from ..xml import Element, FileError, MissingFileError, parse, path_or_text
 from . import mjcf, urdf
 from .bodies import check_bodies
 from .finding import Finding, Notebook, counts, listed
@@ -139,18 +139,11 @@ def _name(source: Any) -> str:
 
 
 def _read(file: Any) -> Any:
-    """An open file can be read once, but is looked at twice."""
-    name = getattr(file, "name", None)
-    if isinstance(name, str) and os.path.isfile(name):
-        return Path(name)
-    try:
-        data = file.read(Limits().size + 1)
-        text = data if isinstance(data, str) else data.decode("utf-8")
-    except (OSError, ValueError) as reason:
-        raise FileError(f"{name or '<file>'}: cannot be read: {reason}") from None
-    if not text.strip():
-        raise FileError(f"{name or '<file>'}: the file is empty")
-    return text
+    """The path or text of an open file; an empty one is said to be so."""
+    found = path_or_text(file)
+    if isinstance(found, str) and not found.strip():
+        raise FileError(f"{getattr(file, 'name', None) or '<file>'}: the file is empty")
+    return found
 
 
 def fix(path: str | Path, out: str | Path) -> list[str]:

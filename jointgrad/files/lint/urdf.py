@@ -4,21 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 
+from ..urdf.reader import READ as TAGS
 from ..xml import Element, FileError
 from .bodies import looks_like_degrees
 from .finding import Notebook, listed
 
-# the tags of URDF, and those that readers of the field add to them
-TAGS = {
-    "robot": {"link", "joint", "material"},
-    "link": {"inertial", "visual", "collision"},
-    "joint": {"origin", "parent", "child", "axis", "limit", "dynamics", "mimic", "calibration"},
-    "inertial": {"origin", "mass", "inertia"},
-    "visual": {"origin", "geometry", "material"},
-    "collision": {"origin", "geometry"},
-    "geometry": {"box", "sphere", "cylinder", "capsule", "mesh", "plane"},
-    "material": {"color"},
-}
 # known extensions: the motion does not depend on these ...
 HARMLESS = {
     "transmission", "sensor", "texture", "safety_controller", "verbose", "self_collision_checking", "material", "visual",

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...model.description import Shape
+from ...model.solids import moments_per_mass, volume
 from ..xml import Element
 from .pose import Pose, Vector, compose, direction, from_z, norm, orientation
 from .source import Compiler, Source
@@ -120,20 +121,7 @@ def weighed(element: Element, shape: Shape, kind: str, size: tuple[float, ...]) 
 
 def _solid(kind: str, size: tuple[float, ...]) -> tuple[float, Vector]:
     """Volume (m^3) and moments per mass (m^2) of a solid of uniform density."""
-    r, h = size[0], 2 * size[1] if len(size) == 2 else 0.0
-    if kind == "sphere":
-        return 4 * math.pi * r**3 / 3, (0.4 * r * r,) * 3
-    if kind == "cylinder":
-        across = (3 * r * r + h * h) / 12
-        return math.pi * r * r * h, (across, across, r * r / 2)
-    if kind == "capsule":
-        ball = 4 * r / (4 * r + 3 * h)  # share of the mass that is in the two half balls
-        rod = 1 - ball
-        across = rod * (3 * r * r + h * h) / 12 + ball * (0.4 * r * r + h * (3 * r + 2 * h) / 8)
-        return math.pi * (r * r * h + 4 * r**3 / 3), (across, across, rod * r * r / 2 + ball * 0.4 * r * r)
-    a, b, c = size
-    volume, part = (8 * a * b * c, 3) if kind == "box" else (4 * math.pi * a * b * c / 3, 5)
-    return volume, ((b * b + c * c) / part, (a * a + c * c) / part, (a * a + b * b) / part)
+    return volume(kind, size), moments_per_mass(kind, size)
 
 
 def _shell(kind: str, size: tuple[float, ...]) -> tuple[float, Vector]:

@@ -9,42 +9,15 @@ from typing import Any
 import numpy as np
 
 from ..description import Description, Link, Shape
+from ..solids import moments_per_mass, volume
 
 ALONG_X = (math.sqrt(0.5), 0.0, math.sqrt(0.5), 0.0)  # turns z into x
 ALONG_Y = (math.sqrt(0.5), -math.sqrt(0.5), 0.0, 0.0)  # turns z into y
 
 
-def volume(kind: str, size: Sequence[float]) -> float:
-    """Of a solid whose sizes (m) are those of a Shape, m^3."""
-    if kind == "sphere":
-        return 4 / 3 * math.pi * size[0] ** 3
-    if kind == "cylinder":
-        return 2 * math.pi * size[0] ** 2 * size[1]
-    if kind == "capsule":
-        return volume("cylinder", size) + volume("sphere", size[:1])
-    if kind == "box":
-        return 8 * size[0] * size[1] * size[2]
-    raise ValueError(f'a "{kind}" has no volume here; the solids are sphere, capsule, cylinder and box')
-
-
-def moments(kind: str, size: Sequence[float], mass: float) -> tuple[float, float, float]:
+def moments(kind: str, size: Sequence[float], mass: float) -> tuple[float, ...]:
     """Moments of inertia (kg m^2) of a uniform solid about its centre: x, y, z of its own frame."""
-    if kind == "sphere":
-        return (0.4 * mass * size[0] ** 2,) * 3
-    if kind == "box":
-        x, y, z = (s**2 for s in size)
-        return mass / 3 * (y + z), mass / 3 * (x + z), mass / 3 * (x + y)
-    r, half = size
-    if kind == "cylinder":
-        across = mass * (r * r / 4 + half * half / 3)
-        return across, across, mass * r * r / 2
-    if kind == "capsule":
-        ball = mass * volume("sphere", size[:1]) / volume(kind, size)
-        across, _, along = moments("cylinder", size, mass - ball)
-        # a half ball's centre of mass is 3/8 r beyond the end of the cylinder
-        across += ball * (0.4 * r * r + half * half + 0.75 * half * r)
-        return across, across, along + 0.4 * ball * r * r
-    raise ValueError(f'a "{kind}" has no moments here; the solids are sphere, capsule, cylinder and box')
+    return tuple(mass * m for m in moments_per_mass(kind, size))
 
 
 def rotation(quaternion: Sequence[float]) -> np.ndarray:
