@@ -13,6 +13,9 @@ __version__ = "0.1.0"
 _HOME = {
     "Description": "model.description",
     "World": "model.world",
+    "Impulse": "model.laws",
+    "Spring": "model.laws",
+    "Shape": "model.description",
     "Model": "model.arrays",
     "State": "model.arrays",
     "ModelError": "model.errors",
@@ -51,11 +54,14 @@ if TYPE_CHECKING:
     from .model.arrays import Model as Model
     from .model.arrays import State as State
     from .model.description import Description as Description
+    from .model.description import Shape as Shape
     from .model.errors import InputError as InputError
     from .model.errors import ModelError as ModelError
     from .model.errors import SimulationError as SimulationError
     from .model.errors import UnphysicalWarning as UnphysicalWarning
     from .model.errors import UnsupportedWarning as UnsupportedWarning
+    from .model.laws import Impulse as Impulse
+    from .model.laws import Spring as Spring
     from .model.world import World as World
 
 

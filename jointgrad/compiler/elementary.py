@@ -1,7 +1,7 @@
 """Primitives that traced functions may use besides + - *: guarded, so that neither they nor their reverse make a NaN.
 
 A select does not stop a NaN in the reverse: the dead branch contributes 0 times infinity. So every singular operation
-here is fed a harmless argument first. exp, sin, cos, tanh and atan are polynomials of our own when compiled, because the vector
+here is fed a harmless argument first. exp, log, sin, cos, tanh and atan are polynomials of our own when compiled, because the vector
 forms of the platform fall back to scalar calls; on other number types they are the functions of that library.
 """
 
@@ -17,7 +17,7 @@ from .trace import Node
 class _Numbers:
     """Elementary functions on Python floats; the other number types below answer to the same names."""
 
-    sqrt, sin, cos, exp, tanh, atan = math.sqrt, math.sin, math.cos, math.exp, math.tanh, math.atan
+    sqrt, sin, cos, exp, log, tanh, atan = math.sqrt, math.sin, math.cos, math.exp, math.log, math.tanh, math.atan
 
     @staticmethod
     def select(condition, a, b):
@@ -30,7 +30,8 @@ class _Numbers:
 
 def _array_functions(module: Any, where: Any, detach: Any, arctan: str) -> Any:
     class Functions:
-        sqrt, sin, cos, exp, tanh = module.sqrt, module.sin, module.cos, module.exp, module.tanh
+        sqrt, sin, cos, exp, log = module.sqrt, module.sin, module.cos, module.exp, module.log
+        tanh = module.tanh
         atan = getattr(module, arctan)
 
     Functions.select = staticmethod(where)
@@ -77,8 +78,9 @@ def _unary(op: str):
     return function
 
 
-sin, cos, exp, tanh, atan, detach = (_unary(op) for op in ("sin", "cos", "exp", "tanh", "atan", "detach"))
+sin, cos, exp, log, tanh, atan, detach = (_unary(op) for op in ("sin", "cos", "exp", "log", "tanh", "atan", "detach"))
 sin.__doc__, cos.__doc__ = "Sine.", "Cosine."
+log.__doc__ = "Natural logarithm of an x that cannot be zero or less."
 detach.__doc__ = "The same value, without derivative: for a choice of reference that the result does not depend on."
 _sqrt = _unary("sqrt")
 
@@ -236,6 +238,18 @@ def lowered_exp(x):
     return series * x.graph.node("exp2_integer", k)
 
 
+def lowered_log(x):
+    """x = m 2^k with m between 1/sqrt 2 and sqrt 2; log m = 2 atanh((m - 1) / (m + 1)) by its odd series."""
+    k = x.graph.node("exponent", x)
+    m = x * x.graph.node("exp2_integer", -k)
+    is_large = m > math.sqrt(2.0)
+    m, k = select(is_large, 0.5 * m, m), select(is_large, k + 1.0, k)
+    s = (m - 1.0) * inverse(m + 1.0)
+    z = s * s
+    series = 2.0 * s * _horner(z, tuple(1.0 / (2 * n + 1) for n in range(12)))
+    return k * 0.6931471803691238 + (series + k * 1.9082149292705877e-10)
+
+
 def lowered_tanh(x):
     """By exp for large |x|, by its odd series near zero where that would cancel."""
     z = x * x
@@ -267,4 +281,4 @@ def lowered_atan(x):
     return 8.0 * y * _horner(z, tuple((-1.0) ** k / (2 * k + 1) for k in range(13)))
 
 
-LOWERED = {"sin": lowered_sin, "cos": lowered_cos, "exp": lowered_exp, "tanh": lowered_tanh, "atan": lowered_atan}
+LOWERED = {"sin": lowered_sin, "cos": lowered_cos, "exp": lowered_exp, "log": lowered_log, "tanh": lowered_tanh, "atan": lowered_atan}

@@ -82,6 +82,11 @@ def emit(builder, outputs: list, inputs: list, lanes: int) -> list:
         biased = builder.add(builder.fptosi(k, wide), ir.Constant(wide, [1023] * lanes))
         return builder.bitcast(builder.shl(biased, ir.Constant(wide, [52] * lanes)), kind)
 
+    def exponent(x):
+        wide = ir.VectorType(I64, lanes)
+        biased = builder.lshr(builder.bitcast(x, wide), ir.Constant(wide, [52] * lanes))
+        return builder.sitofp(builder.sub(biased, ir.Constant(wide, [1023] * lanes)), kind)
+
     simple = {
         "mul": lambda a: builder.fmul(val(a[0]), val(a[1])),
         "div": lambda a: builder.fdiv(val(a[0]), val(a[1])),
@@ -90,6 +95,7 @@ def emit(builder, outputs: list, inputs: list, lanes: int) -> list:
         "rint": lambda a: _call(builder, "rint", [val(a[0])], lanes),
         "floor": lambda a: _call(builder, "floor", [val(a[0])], lanes),
         "exp2_integer": lambda a: power_of_two(val(a[0])),
+        "exponent": lambda a: exponent(val(a[0])),
         "gt": lambda a: builder.fcmp_ordered(">", val(a[0]), val(a[1])),
         "select": lambda a: builder.select(val(a[0]), val(a[1]), val(a[2])),
         "input": lambda a: inputs[a[0]],

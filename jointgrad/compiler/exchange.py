@@ -133,6 +133,22 @@ def all_finite(typingctx, pack):
 
 
 @intrinsic
+def any_above(typingctx, pack, floor):
+    """Whether some lane of a pack is above a number."""
+
+    def codegen(context, builder, sig, args):
+        pack = sig.args[0]
+        level = ir.Constant(vector(pack.lanes), ir.Undefined)
+        for lane in range(pack.lanes):
+            level = builder.insert_element(level, args[1], ir.Constant(ir.IntType(32), lane))
+        is_above = builder.fcmp_ordered(">", parts_of(builder, pack, args[0])[0], level)
+        bits = builder.bitcast(is_above, ir.IntType(pack.lanes))
+        return builder.icmp_signed("!=", bits, ir.Constant(bits.type, 0))
+
+    return types.boolean(pack, types.float64), codegen
+
+
+@intrinsic
 def mark(typingctx, pack, address, value, count):
     """Store a number for each environment whose lane is NaN and that has none yet (a negative one)."""
 
@@ -151,4 +167,4 @@ def mark(typingctx, pack, address, value, count):
     return types.void(pack, *[types.int64] * 3), codegen
 
 
-PRIMITIVES = {f._name: f for f in (accumulate, gather, scatter, add_lanes, lanes_of, all_finite, mark)}
+PRIMITIVES = {f._name: f for f in (accumulate, gather, scatter, add_lanes, lanes_of, all_finite, any_above, mark)}

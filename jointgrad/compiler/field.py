@@ -15,7 +15,8 @@ import numpy as np
 
 SCALAR = -1  # an integer, the same while a kernel runs
 CURSOR = -2  # an integer that kernels may set
-INTEGERS = 0  # an array of integers; any width from 1 on is a table of packs
+LIST = -3  # an array of integers that kernels may set
+INTEGERS = 0  # an array of integers, the same while a kernel runs; any width from 1 on is a table of packs
 
 
 class Schema:
@@ -63,7 +64,7 @@ class Frame:
 
     def _integers(self, given: Mapping[str, Any]) -> np.ndarray:
         arrays = {f: np.atleast_1d(np.asarray(v, dtype=np.int64)) for f, v in given.items()}
-        inline = {f for f in given if self.schema.width(f) < 0}
+        inline = {f for f in given if self.schema.width(f) in (SCALAR, CURSOR)}
         starts, size = {}, self.schema.n_slots
         for f in arrays.keys() - inline:
             starts[f] = size
@@ -106,9 +107,9 @@ def plain_tables(
         fields = SimpleNamespace()
         for field, width in widths.items():
             name = f"{table}.{field}"
-            if width < 0:
+            if width in (SCALAR, CURSOR):
                 value: Any = int(integers.get(name, 0))
-            elif width == INTEGERS:
+            elif width in (INTEGERS, LIST):
                 value = [int(x) for x in np.atleast_1d(integers.get(name, []))]
             else:
                 row = zero if width == 1 else (zero,) * width

@@ -23,6 +23,7 @@ __all__ = [
     "accumulate",
     "add_lanes",
     "all_finite",
+    "any_above",
     "gather",
     "kernel",
     "lanes_of",
@@ -61,6 +62,12 @@ def _only_compiled(name: str) -> Callable:
 gather, scatter, add_lanes, lanes_of, all_finite, mark = (
     _only_compiled(n) for n in ("gather", "scatter", "add_lanes", "lanes_of", "all_finite", "mark")
 )
+
+
+def any_above(x, floor: float) -> bool:
+    """Whether some environment's number is above a floor. Numbers that cannot say so (traced ones) may be."""
+    home = type(x).__module__.partition(".")[0]
+    return bool((x > floor).any()) if home == "numpy" else home not in ("builtins", "mpmath") or bool(x > floor)
 
 
 class Library:

@@ -21,7 +21,7 @@ from numba.extending import (
     type_callable,
 )
 
-from .field import CURSOR, INTEGERS, Schema
+from .field import CURSOR, INTEGERS, LIST, Schema
 
 I64, F64 = ir.IntType(64), ir.DoubleType()
 INT_POINTER = I64.as_pointer()
@@ -52,8 +52,11 @@ class FieldType(types.Type):
 
 
 class IntegersType(types.Type):
-    def __init__(self) -> None:
-        super().__init__(name="Integers")
+    """An array of integers; kernels may set those of a list."""
+
+    def __init__(self, is_list: bool = False) -> None:
+        self.is_list = is_list
+        super().__init__(name="List" if is_list else "Integers")
 
 
 class TableType(types.Type):
@@ -105,9 +108,9 @@ class _TableAttributes(AttributeTemplate):
         width = table.schema.tables[table.table].get(attr)
         if width is None:
             return None
-        if width < 0:
-            return types.int64
-        return IntegersType() if width == INTEGERS else FieldType(width, table.pack)
+        if width in (INTEGERS, LIST):
+            return IntegersType(is_list=width == LIST)
+        return types.int64 if width < 0 else FieldType(width, table.pack)
 
 
 @lower_getattr_generic(TableType)
@@ -116,10 +119,10 @@ def _table_field(context, builder, ty, frame, attr):
     if width == CURSOR:
         return builder.load(builder.gep(frame, [ir.Constant(I64, slot)]))
     start = slot_of(builder, frame, slot)
+    if width in (INTEGERS, LIST):
+        return builder.gep(frame, [start])
     if width < 0:
         return start
-    if width == INTEGERS:
-        return builder.gep(frame, [start])
     numbers = builder.inttoptr(slot_of(builder, frame, 0), vector(ty.pack.lanes).as_pointer())
     return builder.gep(numbers, [builder.mul(start, ir.Constant(I64, ty.pack.parts))])
 
@@ -148,7 +151,17 @@ def _getitem_type(context):
 @lower_builtin(operator.getitem, IntegersType, types.Integer)
 def _get_integer(context, builder, sig, args):
     index = context.cast(builder, args[1], sig.args[1], types.int64)
-    return _invariant_load(builder, builder.gep(args[0], [index]))
+    place = builder.gep(args[0], [index])
+    return builder.load(place) if sig.args[0].is_list else _invariant_load(builder, place)
+
+
+@lower_builtin(operator.setitem, IntegersType, types.Integer, types.Integer)
+def _set_integer(context, builder, sig, args):
+    if not sig.args[0].is_list:
+        raise TypeError("these integers are not for kernels to set")
+    index = context.cast(builder, args[1], sig.args[1], types.int64)
+    builder.store(context.cast(builder, args[2], sig.args[2], types.int64), builder.gep(args[0], [index]))
+    return context.get_dummy_value()
 
 
 def _row_pointers(builder, field, ty: FieldType, row):
@@ -204,7 +217,7 @@ def flat_packs(context, builder, ty, value, pack):
 
 @type_callable(operator.setitem)
 def _setitem_type(context):
-    return lambda field, index, value: types.void if isinstance(field, FieldType) else None
+    return lambda field, index, value: types.void if isinstance(field, (FieldType, IntegersType)) else None
 
 
 def _store(context, builder, sig, args, combine):

@@ -20,11 +20,12 @@ _ADJOINTS = {
     "sin": lambda n, v, a: (v * el.cos(a),),
     "cos": lambda n, v, a: (-(v * el.sin(a)),),
     "exp": lambda n, v, a: (v * n,),
+    "log": lambda n, v, a: (v * el.inverse(a),),
     "tanh": lambda n, v, a: (v * (1.0 - n * n),),
     "atan": lambda n, v, a: (v * el.inverse(1.0 + a * a),),
     "select": lambda n, v, m, a, b: (0.0, el.select(m, v, 0.0), el.select(m, 0.0, v)),
 }
-_WITHOUT_DERIVATIVE = ("input", "gt", "rint", "floor", "detach")
+_WITHOUT_DERIVATIVE = ("input", "gt", "rint", "floor", "exponent", "detach")
 
 
 def _over(v, b):

@@ -10,12 +10,14 @@ from ..compiler.kernel import accumulate, kernel, sweep
 from ..compiler.reverse import adjoint
 from ..compiler.trace import traced
 from ..model.arrays import FREE, SPHERICAL
-from .clear import clear_motion, clear_work, zero
+from .clear import clear_motion, clear_touch, clear_work, zero
 from .stages.articulated import articulated, articulated_adjoint
+from .stages.detection import detection, detection_adjoint
 from .stages.forces import forces, forces_adjoint
 from .stages.integration import advanced, advanced_adjoint, move, move_adjoint
 from .stages.kinematics import kinematics, kinematics_adjoint
 from .stages.outputs import outputs_adjoint
+from .stages.springs import springs, springs_adjoint
 
 
 @traced
@@ -100,13 +102,16 @@ def chart_rates_adjoint(tree, params, params_bar, runge, runge_bar, k):
 
 
 @sweep
-def evaluate(tree, params, assembly, state, work, runge, call, k):
+def evaluate(tree, params, assembly, state, work, touch, runge, call, k):
     """Dynamics at the state of evaluation k; its rate and acceleration are kept."""
     for i in range(tree.n_q):
         state.q[i] = runge.q[k * tree.n_q + i]
     for d in range(tree.n_dofs):
         state.qd[d] = runge.qd[k * tree.n_dofs + d]
     kinematics(tree, params, assembly, state, work)
+    if tree.has_soft_contact != 0:
+        detection(tree, params, assembly, work, touch)
+        springs(tree, params, work, touch)
     forces(tree, params, assembly, state, work, call)
     articulated(tree, assembly, work, call)
     for d in range(tree.n_dofs):
@@ -114,7 +119,7 @@ def evaluate(tree, params, assembly, state, work, runge, call, k):
 
 
 @kernel
-def runge_kutta(tree, params, assembly, state, work, runge, call):
+def runge_kutta(tree, params, assembly, state, work, touch, runge, call):
     n, m, dt = tree.n_dofs, tree.n_q, params.world_dt[0]
     for i in range(m):
         runge.q0[i] = state.q[i]
@@ -123,7 +128,7 @@ def runge_kutta(tree, params, assembly, state, work, runge, call):
         runge.qd0[d] = state.qd[d]
         runge.qd[d] = state.qd[d]
     for k in range(4):
-        evaluate(tree, params, assembly, state, work, runge, call, k)
+        evaluate(tree, params, assembly, state, work, touch, runge, call, k)
         chart_rates(tree, params, runge, k)
         if k < 3:
             part = fraction(dt, weight_of(k + 1))
@@ -155,6 +160,8 @@ def runge_kutta_adjoint(
     state_bar,
     work,
     work_bar,
+    touch,
+    touch_bar,
     multiplier,
     output_bar,
     runge,
@@ -185,13 +192,17 @@ def runge_kutta_adjoint(
         runge_bar.qdd[d], runge_bar.qdd[n + d], runge_bar.qdd[2 * n + d], runge_bar.qdd[3 * n + d] = a, b, c, e
     for k in range(3, -1, -1):
         chart_rates_adjoint(tree, params, params_bar, runge, runge_bar, k)
-        evaluate(tree, params, assembly, state, work, runge, call, k)
+        evaluate(tree, params, assembly, state, work, touch, runge, call, k)
         clear_motion(tree, state_bar, params)
         for d in range(n):
             work_bar.qdd[d] = runge_bar.qdd[k * n + d]
         clear_work(tree, work, work_bar)
         articulated_adjoint(tree, assembly, assembly_bar, work, work_bar, multiplier, call)
         forces_adjoint(tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, call)
+        if tree.has_soft_contact != 0:
+            clear_touch(tree, touch, touch_bar, params)
+            springs_adjoint(tree, params, params_bar, work, work_bar, touch, touch_bar)
+            detection_adjoint(tree, params, params_bar, assembly_bar, work, work_bar, touch, touch_bar)
         if call.wants_outputs != 0 and k == 0:
             outputs_adjoint(tree, assembly, assembly_bar, work, work_bar, output_bar)
         kinematics_adjoint(tree, params_bar, assembly_bar, state, state_bar, work, work_bar, call)

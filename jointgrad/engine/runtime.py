@@ -14,11 +14,11 @@ from ..compiler.field import Frame
 from ..compiler.kernel import Library
 from ..model.arrays import PARAMS as NAMED_PARAMS
 from ..model.arrays import Model, State
-from ..model.errors import InputError
+from ..model.errors import InputError, SimulationError
 from .gauge import gauge_of
 from .schedule import Schedule, every_step
 from .time_loop import DONE, EACH_PACK, KERNELS, ONCE
-from .workspace import ALIASES, ASSEMBLY_BAR, OUTPUT, PARAMS, RK4, SCHEMA, rows_of
+from .workspace import ALIASES, ASSEMBLY_BAR, OUTPUT, PARAMS, SCHEMA, lists_of, rows_of, unused_kernels
 
 # environments whose parameter cotangents are summed together, whatever the width and the threads: the sum keeps its bits
 CHUNK = 8
@@ -61,8 +61,9 @@ class Worker:
             "call.param_size": [rows[f"params.{f}"] * w for f, w in PARAMS.items()],
             **{f"call.{name}": [0] * n_fields for name in ("param", "param_dot", "param_stride", "param_bar")},
             **{f"call.{name}": [0] * n_outputs for name in ("output", "output_dot", "output_bar")},
+            **{name: np.zeros(count, dtype=np.int64) for name, count in lists_of(tree).items()},
         }
-        self.library = library(n_lanes, parts)
+        self.model, self.library = model, library(n_lanes, parts)
         self.frame = Frame(SCHEMA, rows, integers, n_lanes, parts, ALIASES)
         self.frame.set(
             call__n_fields=n_fields,
@@ -74,8 +75,9 @@ class Worker:
             call__chunk=CHUNK,
         )
         self._slots = {f: SCHEMA.slots[f"call.{f}"] for f in SCHEMA.tables["call"]}
+        self._full = SCHEMA.slots["touch.is_full"]
         self._runs: dict[str, Callable[[], None]] = {}
-        self._without = () if tree["integrator"] == RK4 else ("runge_kutta", "runge_kutta_adjoint")
+        self._without = unused_kernels(tree)
         self.assembled_for: Any = None
         self.gauge: Any = None
 
@@ -121,6 +123,13 @@ class Worker:
         if kernel not in self._runs:
             self._runs[kernel] = self.library.attach(self.frame, kernel, self._without)
         self._runs[kernel]()
+        if self.frame.integers[self._full] != 0:
+            self.frame.integers[self._full] = 0
+            most = self.model.topology.tree["most_blocks"]
+            raise SimulationError(
+                f"more points touch at once than there is room for ({most}); "
+                f"compile the world with max_contacts={2 * most} or more"
+            )
 
 
 class Lent:

@@ -1,34 +1,43 @@
 """One step, as a table of contents: one call per stage down the page, the same calls back up.
 
-q, qd, u -> kinematics -> forces -> articulated -> integration -> next q, qd
+q, qd, u -> kinematics -> detection -> springs -> forces -> articulated -> contact -> integration -> next q, qd
 """
 
 from ..compiler.kernel import kernel
-from .clear import clear_state, clear_work
+from .clear import clear_state, clear_touch, clear_work
 from .runge_kutta import runge_kutta, runge_kutta_adjoint
 from .stages.articulated import articulated, articulated_adjoint
+from .stages.contact import contact, contact_adjoint
+from .stages.detection import detection, detection_adjoint
 from .stages.forces import forces, forces_adjoint
 from .stages.integration import integration, integration_adjoint
 from .stages.kinematics import kinematics, kinematics_adjoint
 from .stages.outputs import outputs_adjoint
+from .stages.springs import springs, springs_adjoint
 from .workspace import RK4
 
 
 @kernel
-def step(tree, params, assembly, state, work, runge, call):
+def step(tree, params, assembly, state, work, touch, block, runge, call):
     if tree.integrator == RK4:
-        runge_kutta(tree, params, assembly, state, work, runge, call)
+        runge_kutta(tree, params, assembly, state, work, touch, runge, call)
     else:
         kinematics(tree, params, assembly, state, work)
+        if tree.n_shapes != 0:
+            detection(tree, params, assembly, work, touch)
+        if tree.has_soft_contact != 0:
+            springs(tree, params, work, touch)
         forces(tree, params, assembly, state, work, call)
         articulated(tree, assembly, work, call)
+        if tree.has_impulses != 0:
+            contact(tree, params, state, work, touch, block)
         integration(tree, params, state, work)
 
 
 @kernel
 def step_adjoint(
-    tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, multiplier, output_bar, runge,
-    runge_bar, call
+    tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, touch, touch_bar, block, block_bar,
+    multiplier, output_bar, runge, runge_bar, call
 ):  # fmt: skip
     """Reads what `step` left in work, and the cotangents of the next state and of the outputs of this one.
 
@@ -37,14 +46,24 @@ def step_adjoint(
     clear_state(tree, state_bar, params, call)
     if tree.integrator == RK4:
         runge_kutta_adjoint(
-            tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, multiplier, output_bar, runge,
-            runge_bar, call,
+            tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, touch, touch_bar, multiplier,
+            output_bar, runge, runge_bar, call,
         )  # fmt: skip
     else:
         clear_work(tree, work, work_bar)
+        clear_touch(tree, touch, touch_bar, params)
         integration_adjoint(tree, params, params_bar, state, state_bar, work, work_bar)
+        if tree.has_impulses != 0:
+            contact_adjoint(
+                tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, multiplier, touch, touch_bar,
+                block, block_bar, call,
+            )  # fmt: skip
         articulated_adjoint(tree, assembly, assembly_bar, work, work_bar, multiplier, call)
         forces_adjoint(tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, call)
+        if tree.has_soft_contact != 0:
+            springs_adjoint(tree, params, params_bar, work, work_bar, touch, touch_bar)
+        if tree.n_shapes != 0:
+            detection_adjoint(tree, params, params_bar, assembly_bar, work, work_bar, touch, touch_bar)
         if call.wants_outputs != 0:
             outputs_adjoint(tree, assembly, assembly_bar, work, work_bar, output_bar)
         kinematics_adjoint(tree, params_bar, assembly_bar, state, state_bar, work, work_bar, call)

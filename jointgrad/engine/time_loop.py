@@ -10,9 +10,12 @@ from ..compiler.trace import traced
 from .clear import clear_motion, clear_work, zero
 from .stages.articulated import articulated
 from .stages.assembly import assembly_stage, assembly_stage_adjoint
+from .stages.contact import contact
+from .stages.detection import detection
 from .stages.forces import forces
 from .stages.kinematics import kinematics, kinematics_adjoint
 from .stages.outputs import outputs, outputs_adjoint
+from .stages.springs import springs
 from .step import step, step_adjoint
 
 # what a program does: keep the present state in a slot, go back to one, go on some steps, reverse one step
@@ -104,10 +107,10 @@ def finiteness(tree, params, work):
 
 
 @kernel
-def advance(tree, params, assembly, state, work, runge, call, at):
+def advance(tree, params, assembly, state, work, touch, block, runge, call, at):
     """One step; an environment that leaves the finite numbers stays where it was, and the others do not notice."""
     controls(tree, state, call, at)
-    step(tree, params, assembly, state, work, runge, call)
+    step(tree, params, assembly, state, work, touch, block, runge, call)
     acc = finiteness(tree, params, work)
     if all_finite(acc):
         for i in range(tree.n_q):
@@ -157,7 +160,7 @@ def take_pack(state, call, at, env):
 
 
 @kernel
-def rollout(tree, params, gauge, assembly, state, work, runge, output, call, at):
+def rollout(tree, params, gauge, assembly, state, work, touch, block, runge, output, call, at):
     for env in range(call.first, call.last, lanes_of(state.q)):
         take_pack(state, call, at, env)
         if call.assemble == EACH_PACK or (call.assemble == ONCE and env == call.first):
@@ -170,7 +173,7 @@ def rollout(tree, params, gauge, assembly, state, work, runge, output, call, at)
                 keep_state(tree, state, call, at)
             if call.wants_outputs != 0:
                 write_outputs(tree, params, assembly, state, work, output, call, at)
-            advance(tree, params, assembly, state, work, runge, call, at)
+            advance(tree, params, assembly, state, work, touch, block, runge, call, at)
         at.step = call.steps
         if call.wants_outputs != 0:
             write_outputs(tree, params, assembly, state, work, output, call, at)
@@ -242,12 +245,12 @@ def only_frozen(tree, output_bar, acc):
 
 @kernel
 def reverse_step(
-    tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, multiplier, output_bar, runge, runge_bar,
-    spare, call, at
+    tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, touch, touch_bar, block, block_bar,
+    multiplier, output_bar, runge, runge_bar, spare, call, at
 ):  # fmt: skip
     """Recompute a step from its state, then reverse it. In a lane that left the finite numbers the step changed nothing."""
     controls(tree, state, call, at)
-    step(tree, params, assembly, state, work, runge, call)
+    step(tree, params, assembly, state, work, touch, block, runge, call)
     if call.wants_outputs != 0:
         read_output_bars(tree, output_bar, call, at)
     acc = finiteness(tree, params, work)
@@ -255,8 +258,8 @@ def reverse_step(
     if not is_sound:
         set_aside(tree, params_bar, assembly_bar, work_bar, spare, call)
     step_adjoint(
-        tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, multiplier, output_bar, runge,
-        runge_bar, call,
+        tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, touch, touch_bar, block, block_bar,
+        multiplier, output_bar, runge, runge_bar, call,
     )  # fmt: skip
     if not is_sound:
         restore(tree, params_bar, assembly_bar, state_bar, spare, call, acc)
@@ -321,8 +324,8 @@ def load(tree, state, slots, slot):
 
 @sweep
 def reverse_interval(
-    tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, multiplier, output_bar, runge, runge_bar,
-    slots, spare, call, at, interval
+    tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, touch, touch_bar, block, block_bar,
+    multiplier, output_bar, runge, runge_bar, slots, spare, call, at, interval
 ):  # fmt: skip
     """Run the program that reverses one interval, from the state kept at its start."""
     nq, nv, start = tree.n_q, tree.n_dofs, interval * call.interval
@@ -336,12 +339,12 @@ def reverse_interval(
         action, argument, place = call.program[3 * line], call.program[3 * line + 1], call.program[3 * line + 2]
         if action == REVERSE:
             reverse_step(
-                tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, multiplier, output_bar, runge,
-                runge_bar, spare, call, at,
+                tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, touch, touch_bar, block,
+                block_bar, multiplier, output_bar, runge, runge_bar, spare, call, at,
             )  # fmt: skip
         elif action == ADVANCE:
             for _ in range(argument):
-                advance(tree, params, assembly, state, work, runge, call, at)
+                advance(tree, params, assembly, state, work, touch, block, runge, call, at)
                 at.step += 1
         elif action == STORE:
             store(tree, state, slots, argument)
@@ -368,8 +371,8 @@ def hand_over_params(params_bar, call, at):
 
 @kernel
 def rollout_adjoint(
-    tree, params, params_bar, gauge, assembly, assembly_bar, state, state_bar, work, work_bar, multiplier, output_bar, runge,
-    runge_bar, slots, spare, call, at
+    tree, params, params_bar, gauge, assembly, assembly_bar, state, state_bar, work, work_bar, touch, touch_bar, block, block_bar,
+    multiplier, output_bar, runge, runge_bar, slots, spare, call, at
 ):  # fmt: skip
     for env in range(call.first, call.last, lanes_of(state.q)):
         take_pack(state, call, at, env)
@@ -391,8 +394,8 @@ def rollout_adjoint(
         add_state_bars(tree, state_bar, work_bar, call, at)
         for interval in range((call.steps - 1) // call.interval, -1, -1):
             reverse_interval(
-                tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, multiplier, output_bar, runge,
-                runge_bar, slots, spare, call, at, interval,
+                tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, touch, touch_bar, block,
+                block_bar, multiplier, output_bar, runge, runge_bar, slots, spare, call, at, interval,
             )  # fmt: skip
         empty(work_bar.q_next, tree.n_q, call.q0_bar, 0, at)
         empty(work_bar.qd_next, tree.n_dofs, call.qd0_bar, 0, at)
@@ -402,7 +405,7 @@ def rollout_adjoint(
 
 
 @kernel
-def evaluation(tree, params, gauge, assembly, state, work, output, call, at):
+def evaluation(tree, params, gauge, assembly, state, work, touch, block, output, call, at):
     """Everything about one pack of states, left in the tables for whoever called."""
     take_pack(state, call, at, call.first)
     at.step = 0
@@ -411,8 +414,14 @@ def evaluation(tree, params, gauge, assembly, state, work, output, call, at):
     fill(state.qd, tree.n_dofs, call.qd0, 0, at)
     controls(tree, state, call, at)
     kinematics(tree, params, assembly, state, work)
+    if tree.n_shapes != 0:
+        detection(tree, params, assembly, work, touch)
+    if tree.has_soft_contact != 0:
+        springs(tree, params, work, touch)
     forces(tree, params, assembly, state, work, call)
     articulated(tree, assembly, work, call)
+    if tree.has_impulses != 0:
+        contact(tree, params, state, work, touch, block)
     outputs(tree, assembly, work, output)
 
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..compiler.field import CURSOR, INTEGERS, SCALAR, Schema
+from ..compiler.field import CURSOR, INTEGERS, LIST, SCALAR, Schema
+from ..model.arrays import PAIR_KINDS
 from ..model.arrays import PARAMS as NAMED_PARAMS
 
 # integrators, in the order of INTEGRATORS
@@ -30,6 +31,24 @@ TREE = {
     "parent": INTEGERS, "kind": INTEGERS, "frame": INTEGERS, "q": INTEGERS, "dof": INTEGERS, "n_dof": INTEGERS,
     "reference": INTEGERS, "is_last": INTEGERS,
     "actuator_kind": INTEGERS, "actuator_dof": INTEGERS, "actuator_q": INTEGERS,
+    # trees: bodies that hang together. body_tree is n_trees for the world; root is a tree's free body, -1 where it has none;
+    # dofs of a tree are neighbours; bodies of tree t are tree_body[tree_first[t]:tree_first[t + 1]]; path: the degrees of
+    # freedom between a tree's root (if free, without it) and a body, path[path_first[b]:path_first[b] + path_length[b]]; place:
+    # where a degree of freedom is in the paths that hold it
+    "n_trees": SCALAR, "most_path": SCALAR, "most_dofs": SCALAR,
+    "body_tree": INTEGERS, "tree_root": INTEGERS, "tree_dof": INTEGERS, "tree_first": INTEGERS, "tree_body": INTEGERS,
+    "path": INTEGERS, "path_first": INTEGERS, "path_length": INTEGERS, "place": INTEGERS,
+    # shapes that touch; pairs of them, in runs of one kind of pair between two trees; pair_row is the row in params.pair_*
+    "n_shapes": SCALAR, "n_runs": SCALAR, "n_pairs": SCALAR, "n_pair_rows": SCALAR,
+    "shape_frame": INTEGERS, "shape_body": INTEGERS, "shape_kind": INTEGERS,
+    "run_kind": INTEGERS, "run_first": INTEGERS, "run_tree_a": INTEGERS, "run_tree_b": INTEGERS,
+    "has_tree_pairs": SCALAR, "pair_kind": INTEGERS, "pair_a": INTEGERS, "pair_b": INTEGERS, "pair_row": INTEGERS, "pair_law": INTEGERS, "pair_spins": INTEGERS,
+    # rows that do not come from shapes, in blocks of three: see stages/contact/ties.py
+    "n_ties": SCALAR, "tie_kind": INTEGERS, "tie_a": INTEGERS, "tie_b": INTEGERS,
+    "tie_row": INTEGERS, "tie_frame": INTEGERS, "tie_dof": INTEGERS, "tie_q": INTEGERS, "tie_dof2": INTEGERS, "tie_q2": INTEGERS,
+    # impulses: how many sweeps, cone or pyramid, and for how many touches and blocks of rows there is room
+    "has_impulses": SCALAR, "has_soft_contact": SCALAR, "sweeps": SCALAR, "is_cone": SCALAR, "most_touches": SCALAR,
+    "most_blocks": SCALAR, "most_couplings": SCALAR,
 }  # fmt: skip
 
 # every number a gradient may be asked for; joint.* rows are frames
@@ -39,9 +58,9 @@ PARAMS = {name.replace(".", "_"): width for name, width in NAMED_PARAMS.items()}
 GAUGE = {"rotation": 9, "axis": 3}
 
 # assembly: what a rollout needs of the parameters, worked out once. frame_pose is of a frame in its body, placement of
-# a joint in its parent body (z along the axis), com and drag box of a link in its body
-ASSEMBLY = {"frame_pose": 12, "placement": 12, "inertia": 10, "com": 3, "drag": 12}
-ASSEMBLY_BAR = {"frame_pose": 6, "placement": 6, "inertia": 10, "com": 3, "drag": 6}
+# a joint in its parent body (z along the axis), com and drag box of a link and a shape in their body
+ASSEMBLY = {"frame_pose": 12, "placement": 12, "inertia": 10, "com": 3, "drag": 12, "shape": 12}
+ASSEMBLY_BAR = {"frame_pose": 6, "placement": 6, "inertia": 10, "com": 3, "drag": 6, "shape": 6}
 
 STATE = {"q": 1, "qd": 1, "u": 1, "force": 1}
 
@@ -49,16 +68,51 @@ WORK = {
     # kinematics: pose in the world, arm from the reference point, axis S per dof, velocity, and the acceleration (less
     # gravity) if no joint accelerated
     "pose": 12, "arm": 3, "S": 6, "v": 6, "c": 6,
+    # springs: per body, force of compliant contact
+    "touch": 6,
     # forces: per dof, inertia that the joint itself adds; per dof, joint force; per body, outside force
     "armature": 1, "tau": 1, "f": 6,
     # articulated: rigid and articulated inertias, forces, and what elimination leaves per dof; free bodies' factors; what
     # the joints add to c
     "I": 10, "IA": 21, "pA": 6, "U": 6, "D_inv": 1, "u": 1, "factor": 21, "rise": 6, "qdd": 1,
+    # contact: what impulses add to the rates
+    "kick": 1,
     # integration
     "q_next": 1, "qd_next": 1,
 }  # fmt: skip
 WORK_BAR = {
-    "pose": 6, "S": 6, "v": 6, "c": 6, "armature": 1, "tau": 1, "f": 6, "qdd": 1, "q_next": 1, "qd_next": 1,
+    "pose": 6, "S": 6, "v": 6, "c": 6, "touch": 6, "armature": 1, "tau": 1, "f": 6, "qdd": 1, "kick": 1, "q_next": 1,
+    "qd_next": 1,
+}  # fmt: skip
+
+# detection: poses of shapes in the world, how far a tree reaches from its reference point, and the points that touch in
+# some lane: between which pair, which of its candidates, where, along which normal (from shape b to shape a), how far apart
+TOUCH = {
+    "shape": 12, "extent": 1, "point": 3, "normal": 3, "gap": 1, "feature": 7,
+    "n": CURSOR, "is_full": CURSOR, "first": CURSOR, "last": CURSOR, "pair": LIST, "part": LIST,
+}  # fmt: skip
+# cotangents; of a shape's pose, a force about the shape's own position
+TOUCH_BAR = {"shape": 6, "point": 3, "normal": 3, "gap": 1}
+
+# contact: blocks of three rows of the complementarity problem. Sides 2k and 2k + 1 of block k are what it pushes on:
+# a body, where in the body's path its own effort begins, the free root it reaches (-1: none). Couplings of block k
+# (blocks on a common tree, in order, itself included) are first[k]:first[k + 1]; mirror is the same coupling seen from
+# the other block. members of a tree: the sides on it
+BLOCK = {
+    "n": CURSOR, "kind": LIST, "source": LIST, "body": LIST, "fork": LIST,
+    "root": LIST, "first": LIST, "other": LIST, "mirror": LIST, "seen": LIST, "member_first": LIST, "member": LIST,
+    # rows as forces about the reference point, the effort they leave at each dof of the path, force at and motion of the
+    # root, coefficients of ties
+    "rows": 18, "effort": 3, "at_root": 18, "answer": 18, "weight": 3, "weight2": 3,
+    # the problem A x + b, bounds, friction coefficients (sliding, torsion, rolling), step sizes; the sweeps x <- clamp(G x + start)
+    "closing": 3, "A": 9, "b": 3, "soft": 1, "low": 3, "high": 3, "friction": 3, "active": 3, "D": 3, "G": 9, "start": 3, "x": 4,
+    # impulses on their way to the joints
+    "pushed": 1, "motion": 6,
+}  # fmt: skip
+BLOCK_BAR = {
+    "x": 3, "e": 3, "b": 3, "A": 9, "soft": 1, "friction": 3, "low": 3, "high": 3, "free": 1, "rate": 1, "root": 6,
+    # answers of every dof to every row, and their mixtures by A_bar + A_bar^T
+    "Y": 3, "Y_body": 18, "W": 3, "W_root": 18, "composite": 10, "composite_bar": 10,
 }  # fmt: skip
 # what the reverse of forward dynamics needs on its own: multipliers per dof and per body; accelerations, forces and
 # cotangents, some gathered up the tree
@@ -93,12 +147,16 @@ CALL |= {
     "output": INTEGERS, "output_dot": INTEGERS, "output_bar": INTEGERS,
 }  # fmt: skip
 
+# one kernel per kind of pair and its reverse, compiled when a robot has such a pair
+PAIR_KERNELS = tuple(f"{kind}_pairs{suffix}" for kind in PAIR_KINDS for suffix in ("", "_adjoint"))
+
 SCHEMA = Schema(
     "engine",
     {
         "tree": TREE, "params": PARAMS | {"all": 1}, "params_bar": PARAMS | {"all": 1}, "gauge": GAUGE,
         "assembly": ASSEMBLY, "assembly_bar": ASSEMBLY_BAR | {"all": 1},
         "state": STATE, "state_bar": STATE, "work": WORK, "work_bar": WORK_BAR, "multiplier": MULTIPLIER,
+        "touch": TOUCH, "touch_bar": TOUCH_BAR, "block": BLOCK, "block_bar": BLOCK_BAR,
         "output": OUTPUT, "output_bar": OUTPUT, "runge": RUNGE, "runge_bar": RUNGE_BAR,
         "slots": {"q": 1, "qd": 1}, "spare": {"params": 1, "assembly": 1, "q": 1, "qd": 1}, "call": CALL,
         # where the time loop is: step, first environment of the pack, how many environments it holds
@@ -107,6 +165,9 @@ SCHEMA = Schema(
     kernels=(
         "assembly_stage", "assembly_stage_adjoint",
         "kinematics", "kinematics_adjoint", "forces", "forces_adjoint", "articulated", "articulated_adjoint",
+        *PAIR_KERNELS, "detection", "detection_adjoint", "springs", "springs_adjoint",
+        "blocks", "couplings", "sweeps", "kicks", "contact", "contact_adjoint", "sweeps_adjoint", "matrix_adjoint", "inertia_adjoint",
+        "rows_adjoint",
         "integration", "integration_adjoint", "outputs", "outputs_adjoint",
         "runge_kutta", "runge_kutta_adjoint", "step", "step_adjoint",
         "assemble", "advance", "write_outputs", "reverse_step", "reverse_outputs", "rollout", "rollout_adjoint", "evaluation",
@@ -118,11 +179,15 @@ def rows_of(tree: Mapping[str, Any], slots: int = 0) -> dict[str, int]:
     """How many rows each field has for a robot whose counts are given; `slots` is room for states while reversing."""
     frames, links, bodies = tree["n_frames"], tree["n_links"], tree["n_bodies"]
     dofs, q, actuators = tree["n_dofs"], tree["n_q"], tree["n_actuators"]
-    params = {
-        name: {"link": links, "joint": frames, "actuator": actuators, "world": 1}[name.split("_")[0]] for name in PARAMS
-    } | {"joint_rest": q}
-    assembly = {"frame_pose": frames + 1, "placement": bodies, "inertia": bodies, "com": links, "drag": links}
-    per_dof = dict.fromkeys(("S", "armature", "tau", "U", "D_inv", "u", "qdd", "qd_next"), dofs)
+    shapes = tree["n_shapes"]
+    counts = {
+        "link": links, "joint": frames, "actuator": actuators, "world": 1, "shape": shapes, "pair": tree["n_pair_rows"],
+    }  # fmt: skip
+    params = {name: counts[name.split("_")[0]] for name in PARAMS} | {"joint_rest": q}
+    assembly = {
+        "frame_pose": frames + 1, "placement": bodies, "inertia": bodies, "com": links, "drag": links, "shape": shapes,
+    }  # fmt: skip
+    per_dof = dict.fromkeys(("S", "armature", "tau", "U", "D_inv", "u", "qdd", "kick", "qd_next"), dofs)
     work = dict.fromkeys(WORK, bodies + 1) | per_dof | {"q_next": q}
     multiplier = dict.fromkeys(MULTIPLIER, bodies + 1) | {"mu": dofs, "u": dofs}
     runge = {
@@ -139,9 +204,11 @@ def rows_of(tree: Mapping[str, Any], slots: int = 0) -> dict[str, int]:
         "params": params, "gauge": dict.fromkeys(GAUGE, frames), "assembly": assembly,
         "state": {"q": q, "qd": dofs, "u": actuators, "force": 6 * links}, "work": work, "multiplier": multiplier,
         "output": dict.fromkeys(OUTPUT, links), "runge": runge,
+        "touch": dict.fromkeys(TOUCH, tree["most_touches"]) | {"shape": shapes, "extent": tree["n_trees"]},
+        "block": _block_rows(tree),
         "slots": {"q": slots * q, "qd": slots * dofs},
     }  # fmt: skip
-    for name in ("params", "assembly", "state", "work", "output", "runge"):
+    for name in ("params", "assembly", "state", "work", "output", "runge", "touch", "block"):
         tables[name + "_bar"] = tables[name]
     tables["spare"] = {
         "params": sum(params[f] * w for f, w in PARAMS.items()),
@@ -152,6 +219,42 @@ def rows_of(tree: Mapping[str, Any], slots: int = 0) -> dict[str, int]:
     return {
         f"{t}.{f}": tables[t][f] for t, fields in SCHEMA.tables.items() if t in tables for f in fields if f in tables[t]
     }
+
+
+def _block_rows(tree: Mapping[str, Any]) -> dict[str, int]:
+    blocks, bodies, dofs = tree["most_blocks"], tree["n_bodies"] + 1, tree["n_dofs"]
+    sides, history = 2 * blocks, tree["sweeps"] * blocks
+    rows = dict.fromkeys({**BLOCK, **BLOCK_BAR}, blocks)
+    rows |= dict.fromkeys(("rows", "at_root", "answer", "W_root"), sides)
+    rows |= dict.fromkeys(("A", "G"), tree["most_couplings"])
+    rows |= dict.fromkeys(("motion", "Y_body", "composite", "composite_bar", "root"), bodies)
+    rows |= dict.fromkeys(("Y", "W"), sides * tree["most_dofs"])
+    return rows | {
+        "effort": sides * tree["most_path"], "x": history + blocks, "e": history, "pushed": dofs, "free": dofs, "rate": dofs,
+    }  # fmt: skip
+
+
+def lists_of(tree: Mapping[str, Any]) -> dict[str, int]:
+    """How many integers each list has room for."""
+    touches, blocks, couplings = tree["most_touches"], tree["most_blocks"], tree["most_couplings"]
+    block = dict.fromkeys(("kind", "source", "seen"), blocks) | dict.fromkeys(("body", "fork", "root", "member"), 2 * blocks)
+    block |= {"first": blocks + 1, "other": couplings, "mirror": couplings, "member_first": tree["n_trees"] + 1}
+    return {f"touch.{f}": touches for f in ("pair", "part")} | {f"block.{f}": n for f, n in block.items()}
+
+
+def unused_kernels(tree: Mapping[str, Any]) -> tuple[str, ...]:
+    """Kernels that a robot never reaches, and that are not compiled for it."""
+    kinds = {PAIR_KINDS[k] for k in tree["pair_kind"]}
+    unused = [f"{kind}_pairs" for kind in PAIR_KINDS if kind not in kinds]
+    if not tree["n_shapes"]:
+        unused.append("detection")
+    if not tree["has_soft_contact"]:
+        unused.append("springs")
+    if not tree["has_impulses"]:
+        unused += ["contact", "blocks", "couplings", "sweeps", "kicks", "matrix", "inertia", "rows"]
+    if tree["integrator"] != RK4:
+        unused.append("runge_kutta")
+    return tuple(name for one in unused for name in (one, f"{one}_adjoint"))
 
 
 # names for the place where a whole table begins

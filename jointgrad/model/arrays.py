@@ -18,6 +18,17 @@ from .names import unknown
 FIXED, REVOLUTE, PRISMATIC, SPHERICAL, FREE = range(5)
 # actuator kinds
 TORQUE, POSITION, VELOCITY = range(3)
+# kinds of shapes that touch, in the order in which pairs name them; a mark only says where something is
+PLANE, SPHERE, CAPSULE, BOX, MARK = range(5)
+PAIR_KINDS = (
+    "sphere_plane", "capsule_plane", "box_plane", "sphere_sphere", "capsule_sphere", "capsule_capsule", "box_sphere",
+    "box_capsule", "box_box",
+)  # fmt: skip
+# laws of contact: impulses, or springs with one of four laws of friction
+IMPULSE, COULOMB, ANDERSSON, HOLLARS, BROWN = range(5)
+# ties: three rows of joints, or what closes a loop; and what a row of joints is
+JOINT_TIE, CONNECT, WELD = range(3)
+NO_ROW, STOP_ROW, FRICTION_ROW, MIMIC_ROW = range(4)
 INTEGRATORS = {"semi_implicit": 0, "explicit": 1, "rk4": 2, "implicit_damping": 3}
 
 N_Q = {FIXED: 0, REVOLUTE: 1, PRISMATIC: 1, SPHERICAL: 4, FREE: 7}
@@ -27,9 +38,15 @@ N_DOF = {FIXED: 0, REVOLUTE: 1, PRISMATIC: 1, SPHERICAL: 3, FREE: 6}
 PARAMS = MappingProxyType({
     "link.mass": 1, "link.com": 3, "link.inertia": 6, "link.drag_size": 3, "link.drag_placement": 7,
     "joint.placement": 7, "joint.axis": 3, "joint.damping": 1, "joint.stiffness": 1, "joint.armature": 1, "joint.rest": 1,
+    "joint.limit": 2, "joint.friction": 1, "joint.mimic": 2,
+    "shape.size": 3, "shape.placement": 7,
+    "pair.friction": 1, "pair.torsion": 1, "pair.rolling": 1, "pair.restitution": 1, "pair.stabilisation": 1,
+    "pair.softness": 1, "pair.margin": 1, "pair.push_limit": 1,
+    "pair.stiffness": 1, "pair.damping": 1, "pair.exponent": 1, "pair.static_friction": 1, "pair.transition": 1,
     "actuator.gain": 1, "actuator.damping": 1, "actuator.bias": 3, "actuator.gear": 1,
     "actuator.control_limit": 2, "actuator.force_limit": 2,
     "world.gravity": 3, "world.dt": 1, "world.density": 1, "world.viscosity": 1,
+    "world.stabilisation": 1, "world.softness": 1, "world.limit_margin": 1,
 })  # fmt: skip
 
 
@@ -54,12 +71,16 @@ class Topology:
     joint_names: tuple[str, ...]
     actuator_names: tuple[str, ...]
     dof_names: tuple[str, ...]
+    shape_names: tuple[str, ...] = ()
+    # rows of pair.* parameters: which shapes share them
+    pair_names: tuple[str, ...] = ()
     # room for what the engine allocates for this topology (frames), kept while the topology lives
     pool: dict = field(default_factory=dict)
 
     def shape_of(self, name: str) -> tuple[int, ...]:
         rows = {
             "link": self.tree["n_links"], "joint": self.tree["n_frames"], "actuator": self.tree["n_actuators"],
+            "shape": self.tree["n_shapes"], "pair": self.tree["n_pair_rows"],
         }.get(name.split(".")[0])  # fmt: skip
         if name == "joint.rest":
             return (self.tree["n_q"],)
@@ -89,6 +110,8 @@ class Model:
     link_names = property(lambda self: self.topology.link_names)
     joint_names = property(lambda self: self.topology.joint_names)
     actuator_names = property(lambda self: self.topology.actuator_names)
+    shape_names = property(lambda self: self.topology.shape_names)
+    pair_names = property(lambda self: self.topology.pair_names)
 
     def __repr__(self) -> str:
         t = self.topology.tree
@@ -100,6 +123,14 @@ class Model:
 
     def joint(self, name: str) -> int:
         return _index("joint", name, self.joint_names)
+
+    def shape(self, name: str) -> int:
+        """Row of a shape in shape.* parameters."""
+        return _index("shape", name, self.shape_names)
+
+    def pair(self, name: str) -> int:
+        """Row of pair.* parameters."""
+        return _index("pair", name, self.pair_names)
 
     def initial_state(self, batch: int | None = None) -> State:
         """The state in which the world was described, at rest."""

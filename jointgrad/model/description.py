@@ -17,7 +17,7 @@ INFINITE = (-float("inf"), float("inf"))
 @dataclass
 class Shape:
     """What a link looks like or touches with. Sizes (m) by kind: sphere (radius), capsule and cylinder (radius, half
-    length along z), box (half extents), ellipsoid (half axes), plane (none; z is its normal), mesh (scale x, y, z), hfield
+    length along z), box (half extents), ellipsoid (half axes), plane (none; z is its normal), points (radius, which may be zero), mesh (scale x, y, z), hfield
     (half extents x, y, height, depth)."""
 
     kind: str
@@ -29,8 +29,10 @@ class Shape:
     mesh: str = ""
     color: Sequence[float] = (0.5, 0.5, 0.5, 1.0)
     friction: Sequence[float] = ()
-    # what a file says of contact that we keep for the way back out
+    # what a file says of contact: dimensions, bits that tell who touches whom; some only for the way back out
     contact: dict = field(default_factory=dict)
+    # of a set of points (kind "points", size: their common radius), in the shape's frame
+    points: Sequence[Sequence[float]] = ()
 
 
 @dataclass

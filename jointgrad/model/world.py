@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -26,8 +25,12 @@ from .arrays import (
     Topology,
 )
 from .checks import check_actuator, check_joint, check_link, check_names, numbers, unit_quaternion
-from .description import Actuator, Description, Joint, Link
-from .errors import ModelError, UnsupportedWarning
+from .contacts import PAIR_OPTIONS, Contacts, Default, Rule, contact_arrays, joint_ties, list_pairs, shapes_of, tree_arrays
+from .contacts import warn_of_shapes
+from .description import Actuator, Description, Joint, Link, Shape
+from .errors import ModelError
+from .laws import Impulse, Law, Spring
+from .loops import list_loops, pairs_of_files
 
 
 @dataclass
@@ -43,6 +46,7 @@ class Frame:
     axis: Any = (0.0, 0.0, 1.0)
     initial: Any = 0.0
     rest: Any = 0.0
+    mimic: tuple[float, float] = (0.0, 0.0)
 
 
 @dataclass
@@ -85,6 +89,7 @@ class World:
         self.gravity, self.dt, self.integrator = gravity, dt, integrator
         self.density, self.viscosity = density, viscosity
         self.placed: list[Placed] = []
+        self.rules: list[Rule] = []
 
     def add(
         self,
@@ -106,10 +111,45 @@ class World:
         self.placed.append(Placed(robot.copy(), f"{name}/" if name else "", position, orientation, base))
         return self
 
-    def compile(self, dt: float | None = None, integrator: str | None = None, unphysical: str = "error") -> Model:
+    def add_ground(
+        self, friction: float | None = None, restitution: float = 0.0, height: float = 0.0, name: str = "ground"
+    ) -> World:
+        """A plane across z. Its friction is that of every pair it is in, where the other shape has no larger one."""
+        ground = Description(name, base="fixed")
+        shape = Shape("plane", (), (0.0, 0.0, height), friction=() if friction is None else (friction,))
+        ground.add_link(name).shapes.append(shape)
+        self.add(ground)
+        return self.pair(name, "*", restitution=restitution) if restitution else self
+
+    def pair(self, first: str, second: str, contact: Any = Default, **options: float) -> World:
+        """Say how two shapes touch, by the names of shapes or links (patterns such as "dog/*" allowed); the last word counts.
+
+        contact: a law, or None for pairs that shall not touch. Options: friction, torsion, rolling (m), restitution,
+        stabilisation, softness, margin, push_limit; stiffness, damping, exponent, static_friction, transition of springs.
+        """
+        for option, value in options.items():
+            if option not in PAIR_OPTIONS:
+                raise ModelError(f'a pair has no "{option}"; it has {", ".join(PAIR_OPTIONS)}')
+            if not numbers(f'the pair "{first}", "{second}"', option, value, None) >= 0:
+                raise ModelError(f'{option} of the pair "{first}", "{second}" is {value}; it must be zero or more')
+        _check_law(contact)
+        self.rules.append(Rule(first, second, contact, {k: float(v) for k, v in options.items()}))
+        return self
+
+    def compile(
+        self,
+        dt: float | None = None,
+        integrator: str | None = None,
+        unphysical: str = "error",
+        contact: Law | None = Impulse(),  # noqa: B008, a frozen value
+        constraints: bool = True,
+        max_contacts: int | None = None,
+    ) -> Model:
         """A model with time step dt (s). Integrators: semi_implicit, explicit, rk4, implicit_damping.
 
-        unphysical="warn" simulates inertias that no body can have, as real files often hold, with a warning.
+        unphysical="warn" simulates inertias that no body can have, as real files often hold, with a warning. contact is the
+        law of all pairs without one of their own; with None no shapes touch. constraints=False leaves out joint limits,
+        dry friction, mimic joints and loops. max_contacts: room for points that touch at once.
         """
         dt, integrator = self.dt if dt is None else dt, integrator or self.integrator
         if unphysical not in ("error", "warn"):
@@ -132,31 +172,35 @@ class World:
         check_names("link", [name for name, _, _ in listing.links])
         check_names("joint", [f.name for f in listing.frames])
         check_names("actuator", [name for name, _, _ in listing.actuators])
-        _warn_of_constraints(self.placed)
+        _check_law(contact)
         bodies = _bodies(listing)
-        topology = _topology(listing, bodies, INTEGRATORS[integrator])
-        params = _params(listing, topology, self, dt)
+        plan = _Plan(contact, constraints, max_contacts, self.rules)
+        topology, contacts = _topology(listing, bodies, INTEGRATORS[integrator], plan, self.placed)
+        if topology.tree["has_impulses"] and INTEGRATORS[integrator] == INTEGRATORS["rk4"]:
+            raise ModelError(
+                "the rk4 integrator is for smooth forces, but this world has contacts, limits or dry friction that act by "
+                'impulses; take integrator="semi_implicit", contact=jg.Spring(), or contact=None, constraints=False'
+            )
+        params = _params(listing, topology, self, dt, contacts)
         _check_moving_mass(listing, topology, params)
         return Model(topology, params, _initial(listing))
 
 
-def _warn_of_constraints(placed: list[Placed]) -> None:
-    """Say once what a description holds that the engine does not act on yet."""
-    counts: dict[str, int] = {}
-    for robot in (p.robot for p in placed):
-        for joint in robot.joints.values():
-            held = {
-                "joint limit": min(joint.limit) > -np.inf or max(joint.limit) < np.inf,
-                "dry joint friction": joint.friction,
-                "mimic joint": joint.mimic,
-            }
-            for what in (w for w, is_held in held.items() if is_held):
-                counts[what] = counts.get(what, 0) + 1
-        for constraint in robot.constraints:
-            counts[constraint["kind"]] = counts.get(constraint["kind"], 0) + 1
-    if counts:
-        listed = ", ".join(f"{what} ({n})" for what, n in counts.items())
-        warnings.warn(f"not simulated yet, and left out: {listed}", UnsupportedWarning, stacklevel=3)
+@dataclass
+class _Plan:
+    """What `compile` was asked about contact."""
+
+    contact: Law | None
+    constraints: bool
+    max_contacts: int | None
+    rules: list[Rule]
+
+
+def _check_law(contact: Any) -> None:
+    if contact is not None and contact is not Default:
+        if not isinstance(contact, Impulse | Spring):
+            raise ModelError(f"contact must be Impulse(...), Spring(...) or None, but is {contact!r}")
+        contact.check()
 
 
 # from robots to lists ---------------------------------------------------------------------------------------------------
@@ -339,7 +383,9 @@ def _bodies(listing: _Listing) -> list[int]:
     return found
 
 
-def _topology(listing: _Listing, frame_body: list[int], integrator: int) -> Topology:
+def _topology(
+    listing: _Listing, frame_body: list[int], integrator: int, plan: _Plan, placed: list[Placed]
+) -> tuple[Topology, Contacts]:
     frames, n_frames = listing.frames, len(listing.frames)
     moving = _moving(frames)
     n = len(moving)
@@ -348,7 +394,7 @@ def _topology(listing: _Listing, frame_body: list[int], integrator: int) -> Topo
     first_q = np.cumsum([0] + [N_Q[f.kind] for f in frames])
     first_dof = np.cumsum([0] + [N_DOF[f.kind] for f in frames])
     drives = [_drive(name, joint, a, listing, first_q, first_dof) for name, joint, a in listing.actuators]
-    tree = {
+    tree: dict[str, Any] = {
         "n_frames": n_frames, "n_links": len(listing.links), "n_bodies": n, "n_dofs": int(first_dof[-1]), "n_q": int(first_q[-1]),
         "n_actuators": len(drives), "integrator": integrator,
         "frame_parent": [n_frames if f.parent is None else f.parent for f in frames],
@@ -359,14 +405,41 @@ def _topology(listing: _Listing, frame_body: list[int], integrator: int) -> Topo
         "is_last": [int(N_DOF[kind[b]] == 1 and b not in parent) for b in range(n)],
         "actuator_kind": [d[0] for d in drives], "actuator_dof": [d[1] for d in drives], "actuator_q": [d[2] for d in drives],
     }  # fmt: skip
+    tree |= tree_arrays(tree)
+    contacts = _contacts(listing, frame_body, tree, plan, placed, first_q, first_dof)
+    tree |= contact_arrays(contacts, tree, plan.contact, plan.max_contacts)
     dof_names = [f.name if N_DOF[f.kind] == 1 else f"{f.name}[{j}]" for f in frames for j in range(N_DOF[f.kind])]
-    return Topology(
+    topology = Topology(
         tree,
         tuple(name for name, _, _ in listing.links),
         tuple(f.name for f in frames),
         tuple(name for name, _, _ in listing.actuators),
         tuple(dof_names),
+        tuple(s.name for s in contacts.shapes),
+        tuple(contacts.row_names),
     )
+    return topology, contacts
+
+
+def _contacts(
+    listing: _Listing, frame_body: list[int], tree: dict[str, Any], plan: _Plan, placed: list[Placed], first_q: Any, first_dof: Any
+) -> Contacts:
+    """Shapes that touch, pairs of them, and ties, as the world and its files say."""
+    contacts = Contacts()
+    has_partners = any(rule.contact is not None and rule.contact is not Default for rule in plan.rules)
+    contacts.shapes, left_out = shapes_of(listing.links, frame_body, plan.contact is not None or has_partners)
+    moving = any(s.body < tree["n_bodies"] for s in contacts.shapes)
+    warn_of_shapes(left_out if moving or plan.contact is not None else {}, 5)
+    excluded, explicit = pairs_of_files(placed, contacts.shapes)
+    missed = list_pairs(contacts, tree, [*excluded, *plan.rules], plan.contact, set(), explicit)  # type: ignore[arg-type]
+    if missed and plan.contact is not None:
+        missing = [m for m in missed[:1] if m in [f'"{r.first}" and "{r.second}"' for r in plan.rules]]
+        if missing:
+            raise ModelError(f"no two shapes that could touch are called {missing[0]}; names are those of links and shapes")
+    if plan.constraints:
+        mimics = list_loops(listing, frame_body, tree, contacts, placed)
+        contacts.ties = joint_ties(listing.frames, frame_body, first_q, first_dof, tree, mimics) + contacts.ties
+    return contacts
 
 
 def _drive(
@@ -407,7 +480,9 @@ def _references(parent: list[int], kind: list[int]) -> list[int]:
     return reference
 
 
-def _params(listing: _Listing, topology: Topology, world: World, dt: float) -> dict[str, np.ndarray]:
+def _params(
+    listing: _Listing, topology: Topology, world: World, dt: float, contacts: Contacts
+) -> dict[str, np.ndarray]:
     links, frames, drives = [k for _, k, _ in listing.links], listing.frames, [a for _, _, a in listing.actuators]
 
     def of_joint(what: str) -> list[float]:
@@ -424,14 +499,25 @@ def _params(listing: _Listing, topology: Topology, world: World, dt: float) -> d
         "joint.axis": [_unit_axis(f) for f in frames],
         "joint.damping": of_joint("damping"), "joint.stiffness": of_joint("stiffness"), "joint.armature": of_joint("armature"),
         "joint.rest": np.concatenate(rest) if rest else [],
+        "joint.friction": of_joint("friction"), "joint.limit": [_limit(f) for f in frames],
+        "joint.mimic": [f.mimic for f in frames],
+        "shape.size": [s.size for s in contacts.shapes], "shape.placement": [s.placement for s in contacts.shapes],
+        **{f"pair.{what}": [row[what] for row in contacts.rows] for what in PAIR_OPTIONS},
         "actuator.gain": [a.gain for a in drives], "actuator.damping": [a.damping for a in drives],
         "actuator.bias": [a.bias for a in drives], "actuator.gear": [a.gear for a in drives],
         "actuator.control_limit": [a.control_limit for a in drives],
         "actuator.force_limit": [a.force_limit for a in drives],
         "world.gravity": world.gravity, "world.dt": dt, "world.density": world.density, "world.viscosity": world.viscosity,
+        "world.stabilisation": Impulse.stabilisation, "world.softness": Impulse.softness, "world.limit_margin": Impulse.margin,
     }  # fmt: skip
     assert values.keys() == PARAMS.keys()
     return {name: np.array(v, dtype=np.float64).reshape(topology.shape_of(name)) for name, v in values.items()}
+
+
+def _limit(frame: Frame) -> tuple[float, float]:
+    is_limited = frame.joint is not None and frame.joint.kind in ("revolute", "prismatic") and frame.kind != FIXED
+    low, high = frame.joint.limit if frame.joint is not None and is_limited else (-np.inf, np.inf)
+    return float(low), float(high)
 
 
 def _unit_axis(frame: Frame) -> np.ndarray:

@@ -118,7 +118,7 @@ def start(tree, assembly, work, call):
         work.pA[b] = net_force(work.I[b], work.v[b], work.c[b])
         if tree.is_last[b] == 0:
             work.IA[b] = as_articulated(work.I[b])
-        if call.force != 0 or call.has_drag != 0:
+        if call.force != 0 or call.has_drag != 0 or tree.has_soft_contact != 0:
             work.pA[b] = less(work.pA[b], work.f[b])
 
 
@@ -210,8 +210,8 @@ def free_multiplier(pose, arm, F, p, l0, l1, l2, a0, a1, a2):
 
 
 @sweep
-def multipliers(tree, work, work_bar, multiplier):
-    """mu = -M^-1 qdd_bar, and the motion m that it gives each body."""
+def multipliers(tree, work, bar, multiplier):
+    """mu = -M^-1 bar, and the motion m that it gives each body."""
     n = tree.n_bodies
     for b in range(n + 1):
         multiplier.p[b] = nothing(work.v[b][0])
@@ -221,7 +221,7 @@ def multipliers(tree, work, work_bar, multiplier):
             d = first + tree.n_dof[b] - 1
             p = multiplier.p[b]
             while d >= first:
-                multiplier.u[d], p = effort(work.S[d], work.U[d], work.D_inv[d], minus(work_bar.qdd[d]), p)
+                multiplier.u[d], p = effort(work.S[d], work.U[d], work.D_inv[d], minus(bar[d]), p)
                 d -= 1
             accumulate(multiplier.p, tree.parent[b], p)
     multiplier.m[n] = nothing(work.v[n][0])
@@ -230,8 +230,8 @@ def multipliers(tree, work, work_bar, multiplier):
         if tree.kind[b] == FREE:
             multiplier.m[b], mu = free_multiplier(
                 work.pose[b], work.arm[b], work.factor[b], multiplier.p[b],
-                minus(work_bar.qdd[d]), minus(work_bar.qdd[d + 1]), minus(work_bar.qdd[d + 2]),
-                minus(work_bar.qdd[d + 3]), minus(work_bar.qdd[d + 4]), minus(work_bar.qdd[d + 5]),
+                minus(bar[d]), minus(bar[d + 1]), minus(bar[d + 2]),
+                minus(bar[d + 3]), minus(bar[d + 4]), minus(bar[d + 5]),
             )  # fmt: skip
             for k in range(6):
                 multiplier.mu[d + k] = mu[k]
@@ -297,8 +297,8 @@ def six(a, b, c, d, e, f):
 
 @kernel
 def articulated_adjoint(tree, assembly, assembly_bar, work, work_bar, multiplier, call):
-    """Reads work_bar.qdd. Overwrites the cotangents of S, c, tau, armature, f; adds to those of pose and v."""
-    multipliers(tree, work, work_bar, multiplier)
+    """Reads work_bar.qdd. Overwrites the cotangents of c, tau, f; adds to those of pose, v, S, armature."""
+    multipliers(tree, work, work_bar.qdd, multiplier)
     n = tree.n_bodies
     for b in range(n):
         multiplier.a[b] = plus(work.c[b], work.rise[b])
@@ -311,7 +311,7 @@ def articulated_adjoint(tree, assembly, assembly_bar, work, work_bar, multiplier
         )
         accumulate(work_bar.pose, b, pose_bar)
         multiplier.a_bar[b] = work_bar.c[b]
-        if call.force != 0 or call.has_drag != 0:
+        if call.force != 0 or call.has_drag != 0 or tree.has_soft_contact != 0:
             work_bar.f[b] = minus6(multiplier.m[b])
             multiplier.force[b] = less(multiplier.force[b], work.f[b])
         if call.wants_params != 0:
@@ -323,7 +323,7 @@ def articulated_adjoint(tree, assembly, assembly_bar, work, work_bar, multiplier
         d, p = tree.dof[b], tree.parent[b]
         for k in range(tree.n_dof[b]):
             work_bar.tau[d + k] = minus(multiplier.mu[d + k])
-            work_bar.armature[d + k] = times_(multiplier.mu[d + k], work.qdd[d + k])
+            accumulate(work_bar.armature, d + k, times_(multiplier.mu[d + k], work.qdd[d + k]))
         if tree.kind[b] == FREE:
             pose_bar = free_reverse(
                 work.pose[b], work.arm[b], multiplier.force[b], multiplier.a_bar[b],
@@ -338,9 +338,8 @@ def articulated_adjoint(tree, assembly, assembly_bar, work, work_bar, multiplier
                 work_bar.armature[d + k] = zero(work.qdd[d])
         else:
             for k in range(tree.n_dof[b]):
-                work_bar.S[d + k] = axis_reverse(
-                    multiplier.force[b], multiplier.mu[d + k], multiplier.a_bar[b], work.qdd[d + k]
-                )
+                S_bar = axis_reverse(multiplier.force[b], multiplier.mu[d + k], multiplier.a_bar[b], work.qdd[d + k])
+                accumulate(work_bar.S, d + k, S_bar)
             if p < n:
                 accumulate(multiplier.force, p, multiplier.force[b])
                 accumulate(multiplier.a_bar, p, multiplier.a_bar[b])

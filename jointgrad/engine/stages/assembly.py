@@ -16,9 +16,9 @@ from ...model.arrays import FIXED, FREE, SPHERICAL
 
 READS = (
     "params.link_mass", "params.link_com", "params.link_inertia", "params.link_drag_placement", "params.joint_placement",
-    "params.joint_axis",
+    "params.joint_axis", "params.shape_placement",
 )  # fmt: skip
-WRITES = ("assembly.frame_pose", "assembly.placement", "assembly.inertia", "assembly.com", "assembly.drag")
+WRITES = ("assembly.frame_pose", "assembly.placement", "assembly.inertia", "assembly.com", "assembly.drag", "assembly.shape")
 
 
 @traced
@@ -89,6 +89,8 @@ def assembly_stage(tree, params, gauge, assembly):
         assembly.drag[j] = fixed_frame(assembly.frame_pose[tree.link_frame[j]], params.link_drag_placement[j])
         if tree.link_body[j] < tree.n_bodies:
             accumulate(assembly.inertia, tree.link_body[j], I)
+    for i in range(tree.n_shapes):
+        assembly.shape[i] = fixed_frame(assembly.frame_pose[tree.shape_frame[i]], params.shape_placement[i])
 
 
 # the reverse: a frame's cotangent is a force in its body, so that welded frames pass it on unchanged
@@ -124,6 +126,13 @@ def axis_cotangent(parent, placement, axis, gauge_axis, gauge, force, frame_forc
 @kernel
 def assembly_stage_adjoint(tree, params, params_bar, gauge, assembly, assembly_bar):
     """Adds to params_bar; uses up assembly_bar.frame_pose on the way."""
+    for i in range(tree.n_shapes):
+        f, force = tree.shape_frame[i], assembly_bar.shape[i]
+        accumulate(assembly_bar.frame_pose, f, force)
+        accumulate(
+            params_bar.shape_placement, i,
+            placement_cotangent(assembly.frame_pose[f], params.shape_placement[i], force),
+        )  # fmt: skip
     for j in range(tree.n_links):
         f = tree.link_frame[j]
         if tree.link_body[j] < tree.n_bodies:

@@ -17,7 +17,7 @@ from ...model.arrays import FREE, POSITION, SPHERICAL, TORQUE
 from ..workspace import IMPLICIT_DAMPING
 
 READS = (
-    "state.q", "state.qd", "state.u", "state.force", "assembly.com", "assembly.drag", "work.pose", "work.v",
+    "state.q", "state.qd", "state.u", "state.force", "assembly.com", "assembly.drag", "work.pose", "work.v", "work.touch",
     "params.joint_damping", "params.joint_stiffness", "params.joint_rest", "params.joint_armature", "params.actuator_gain",
     "params.actuator_damping", "params.actuator_bias", "params.actuator_gear", "params.actuator_control_limit",
     "params.actuator_force_limit", "params.world_dt", "params.link_drag_size", "params.world_density", "params.world_viscosity",
@@ -156,9 +156,11 @@ def forces(tree, params, assembly, state, work, call):
             accumulate(work.tau, d, position_drive(u, q, rate, gain, damping, bias, gear, command, limit))
         else:
             accumulate(work.tau, d, velocity_drive(u, q, rate, gain, damping, bias, gear, command, limit))
-    if call.force != 0 or call.has_drag != 0:
+    if call.force != 0 or call.has_drag != 0 or tree.has_soft_contact != 0:
         for b in range(tree.n_bodies):
             work.f[b] = none(work.pose[b][0])
+            if tree.has_soft_contact != 0:
+                work.f[b] = work.touch[b]
     if call.has_drag != 0:
         for j in range(tree.n_links):
             b = tree.link_body[j]
@@ -309,7 +311,10 @@ def drive_adjoint(tree, params, params_bar, state, state_bar, work_bar, a):
 
 @kernel
 def forces_adjoint(tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, call):
-    """Adds to all it touches."""
+    """Adds to all it touches; overwrites work_bar.touch."""
+    if tree.has_soft_contact != 0:
+        for b in range(tree.n_bodies):
+            work_bar.touch[b] = work_bar.f[b]
     if call.has_drag != 0:
         for j in range(tree.n_links):
             if tree.link_body[j] < tree.n_bodies:

@@ -1,4 +1,4 @@
-"""Joint accelerations -> next coordinates and rates, on the manifold: quaternions by the exponential map.
+"""Joint accelerations and kicks -> next coordinates and rates, on the manifold: quaternions by the exponential map.
 
 Semi-implicit Euler moves with the new rates, explicit Euler with the old ones; implicit joint damping is semi-implicit
 here and has done its part in `forces`. The fourth-order Runge-Kutta step is in step.py, of the same operators.
@@ -12,7 +12,7 @@ from ...compiler.trace import traced
 from ...model.arrays import FREE, SPHERICAL
 from ..workspace import EXPLICIT
 
-READS = ("state.q", "state.qd", "work.qdd", "params.world_dt")
+READS = ("state.q", "state.qd", "work.qdd", "work.kick", "params.world_dt")
 WRITES = ("work.q_next", "work.qd_next")
 
 
@@ -77,11 +77,19 @@ def move_adjoint(tree, q, rate, dt, q_next_bar, q_bar, rate_bar, dt_bar):
             accumulate(dt_bar, 0, t)
 
 
+@traced
+def kicked(rate, kick):
+    return rate + kick
+
+
 @kernel
 def integration(tree, params, state, work):
     dt = params.world_dt[0]
     for d in range(tree.n_dofs):
         work.qd_next[d] = advanced(state.qd[d], work.qdd[d], dt)
+    if tree.has_impulses != 0:
+        for d in range(tree.n_dofs):
+            work.qd_next[d] = kicked(work.qd_next[d], work.kick[d])
     if tree.integrator == EXPLICIT:
         move(tree, state.q, state.qd, dt, work.q_next)
     else:
@@ -90,7 +98,7 @@ def integration(tree, params, state, work):
 
 @kernel
 def integration_adjoint(tree, params, params_bar, state, state_bar, work, work_bar):
-    """Overwrites work_bar.qdd; adds to the others, work_bar.qd_next included."""
+    """Overwrites work_bar.qdd and kick; adds to the others, work_bar.qd_next included."""
     dt = params.world_dt[0]
     if tree.integrator == EXPLICIT:
         move_adjoint(tree, state.q, state.qd, dt, work_bar.q_next, state_bar.q, state_bar.qd, params_bar.world_dt)
@@ -102,3 +110,4 @@ def integration_adjoint(tree, params, params_bar, state, state_bar, work, work_b
         work_bar.qdd[d], dt_bar = advanced_adjoint(state.qd[d], work.qdd[d], dt, work_bar.qd_next[d])
         accumulate(state_bar.qd, d, work_bar.qd_next[d])
         accumulate(params_bar.world_dt, 0, dt_bar)
+        work_bar.kick[d] = work_bar.qd_next[d]

@@ -1,0 +1,61 @@
+"""Points that touch, limits, dry friction, loops -> what impulses add to the rates (Qiao 2021, sec. 4.2).
+
+All rows of a world are one problem, solved by a fixed number of sweeps; its reverse is exact for what was computed.
+The pieces: paths.py (how trees answer), rows.py and ties.py (the problem), gauss_seidel.py (its solution and the same
+backwards), response.py (impulses to rates, and back to inertias), pulls.py (back to rows and parameters).
+"""
+
+from ....compiler.kernel import kernel, sweep
+from ..articulated import multipliers
+from .gauss_seidel import matrix_adjoint, sweeps, sweeps_adjoint
+from .pulls import impulse_cotangents, rows_adjoint
+from .response import inertia_adjoint, kicks, zero
+from .rows import blocks, couplings
+
+READS = (
+    "state.q", "state.qd", "assembly.inertia", "work.pose", "work.arm", "work.S", "work.v", "work.armature", "work.I",
+    "work.U", "work.D_inv", "work.factor", "work.rise", "work.qdd", "touch.shape", "touch.point", "touch.normal", "touch.gap",
+    "params.joint_limit", "params.joint_friction", "params.joint_mimic", "params.pair_friction", "params.pair_torsion",
+    "params.pair_rolling", "params.pair_restitution", "params.pair_stabilisation", "params.pair_softness", "params.pair_margin",
+    "params.pair_push_limit", "params.world_stabilisation", "params.world_softness", "params.world_limit_margin",
+    "params.world_dt",
+)  # fmt: skip
+WRITES = (
+    "block.rows", "block.effort", "block.at_root", "block.answer", "block.weight", "block.weight2", "block.closing", "block.A",
+    "block.b", "block.soft", "block.low", "block.high", "block.friction", "block.active", "block.D", "block.G", "block.start",
+    "block.x", "block.pushed", "block.motion", "work.kick",
+)  # fmt: skip
+
+
+@sweep
+def no_kick(tree, params, work):
+    for d in range(tree.n_dofs):
+        work.kick[d] = zero(params.world_dt[0])
+
+
+@kernel
+def contact(tree, params, state, work, touch, block):
+    blocks(tree, params, state, work, touch, block)
+    if block.n == 0:
+        no_kick(tree, params, work)
+    else:
+        couplings(tree, params, work, touch, block)
+        sweeps(tree, params, block)
+        kicks(tree, params, work, block)
+
+
+@kernel
+def contact_adjoint(
+    tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, multiplier, touch, touch_bar, block,
+    block_bar, call
+):  # fmt: skip
+    """Reads work_bar.kick; adds to the cotangents of all that it reads."""
+    if block.n > 0:
+        multipliers(tree, work, work_bar.kick, multiplier)
+        impulse_cotangents(tree, params, multiplier, block, block_bar)
+        sweeps_adjoint(tree, params, block, block_bar)
+        matrix_adjoint(tree, params, block, block_bar)
+        inertia_adjoint(tree, params, assembly, assembly_bar, work, work_bar, multiplier, block, block_bar, call)
+        rows_adjoint(
+            tree, params, params_bar, state, state_bar, work, work_bar, multiplier, touch, touch_bar, block, block_bar
+        )

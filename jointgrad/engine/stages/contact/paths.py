@@ -1,0 +1,106 @@
+"""Blocks of three rows, and how the trees that they push on answer: efforts along paths, answers of free roots.
+
+Everything is about the reference point of a tree in world axes, so that a row passes down its path unchanged but for
+what the joints take (Featherstone 2008, sec. 7.3, on forces alone).
+"""
+
+from ....algebra import inertia
+from ....algebra.spatial import add, scale, sub
+from ....algebra.spatial import work as motion_work
+from ....compiler.kernel import sweep
+from ....compiler.trace import traced
+
+# kinds of blocks: a point with Coulomb friction, its torsion and rolling, rows with fixed bounds
+POINT, SPIN, BOUNDED = range(3)
+# where a side's path ends: in no free body, or in the path of the block's first side
+NOWHERE, IN_FIRST = -1, -2
+
+
+def three(rows):
+    return rows[:6], rows[6:12], rows[12:]
+
+
+def joined(rows):
+    return tuple(x for row in rows for x in row)
+
+
+@traced
+def passed(S, U, D_inv, rows):
+    """Effort that each row leaves at a joint, and what of it goes on."""
+    effort = tuple(motion_work(S, row) for row in three(rows))
+    return effort, joined(sub(row, scale(U, D_inv * u)) for row, u in zip(three(rows), effort, strict=True))
+
+
+@traced
+def answer_of(F, rows):
+    return joined(inertia.solve(F, row) for row in three(rows))
+
+
+@traced
+def both(a, b):
+    return add(a, b)
+
+
+@sweep
+def fork_of(tree, a, b):
+    """How many joints from the root two bodies have in common."""
+    j = 0
+    first_a, first_b = tree.path_first[a], tree.path_first[b]
+    most = min(tree.path_length[a], tree.path_length[b])
+    while j < most and tree.path[first_a + j] == tree.path[first_b + j]:
+        j += 1
+    return j
+
+
+@sweep
+def root_of(tree, body):
+    if body == tree.n_bodies:
+        return NOWHERE
+    return tree.tree_root[tree.body_tree[body]]
+
+
+@sweep
+def open_block(tree, block, kind, source, a, b):
+    """A new block between two bodies; its number."""
+    k = block.n
+    block.n = k + 1
+    block.kind[k], block.source[k] = kind, source
+    block.body[2 * k], block.body[2 * k + 1] = a, b
+    block.fork[2 * k], block.fork[2 * k + 1] = 0, 0
+    block.root[2 * k], block.root[2 * k + 1] = root_of(tree, a), root_of(tree, b)
+    if a < tree.n_bodies and b < tree.n_bodies and tree.body_tree[a] == tree.body_tree[b]:
+        block.fork[2 * k + 1] = fork_of(tree, a, b)
+        block.root[2 * k + 1] = IN_FIRST
+    return k
+
+
+@sweep
+def along_path(tree, work, block, side, rows, last, first):
+    """Carry rows down the path of a side, from place `last` to place `first`."""
+    start = tree.path_first[block.body[side]]
+    for j in range(last, first - 1, -1):
+        d = tree.path[start + j]
+        block.effort[side * tree.most_path + j], rows = passed(work.S[d], work.U[d], work.D_inv[d], rows)
+    return rows
+
+
+@sweep
+def reach_roots(tree, work, block, k):
+    """Efforts of a block's rows at all joints of its paths, force at and answer of its roots."""
+    a, b = 2 * k, 2 * k + 1
+    is_joined = block.root[b] == IN_FIRST
+    fork = block.fork[b]
+    f = along_path(tree, work, block, a, block.rows[a], tree.path_length[block.body[a]] - 1, fork)
+    g = along_path(tree, work, block, b, block.rows[b], tree.path_length[block.body[b]] - 1, fork)
+    if is_joined:
+        f = along_path(tree, work, block, a, both(f, g), fork - 1, 0)
+    settle(work, block, a, f)
+    settle(work, block, b, g)
+
+
+@sweep
+def settle(work, block, side, rows):
+    root = block.root[side]
+    if root >= 0:
+        block.at_root[side] = rows
+        block.answer[side] = answer_of(work.factor[root], rows)

@@ -1,0 +1,370 @@
+"""From cotangents of the contact problem back to rows, rates and parameters: the reverse of rows.py and ties.py.
+
+J_bar = b_bar qd_free^T + x lambda^T + W, row by row along the paths. As J = S . row, it gives S_bar and the cotangent
+of the row, a motion: what the row would have been multiplied with.
+"""
+
+from ....algebra.spatial import add, moved_pose, scale
+from ....algebra.spatial import work as motion_work
+from ....algebra.vector import cross, times
+from ....compiler.kernel import accumulate, kernel, sweep
+from ....compiler.reverse import adjoint
+from ....compiler.trace import traced
+from ....model.arrays import CONNECT, FREE, JOINT_TIE, MIMIC_ROW, NO_ROW, STOP_ROW
+from .paths import BOUNDED, IN_FIRST, POINT, joined, three
+from .response import free_rates, together, zero, zero6, zero18
+from .rows import point_demand_adjoint, point_rows_adjoint, spin_demand_adjoint, spin_rows_adjoint
+from .ties import (
+    connect_demand_adjoint,
+    friction_bounds_adjoint,
+    mimic_demand_adjoint,
+    moved_connect_rows_adjoint,
+    moved_weld_demand_adjoint,
+    stop_demand_adjoint,
+)
+
+
+@traced
+def advanced(rate, qdd, dt):
+    return rate + dt * qdd
+
+
+@traced
+def felt_by_rows(rows_a, m_a, rows_b, m_b):
+    """Minus the motions m, along rows: the cotangent of the impulses."""
+    return tuple(
+        -(motion_work(m_a, f) + motion_work(m_b, g)) for f, g in zip(three(rows_a), three(rows_b), strict=True)
+    )
+
+
+@traced
+def felt_by_joint(weight, mu, weight2, mu2):
+    return -(weight * mu + weight2 * mu2)
+
+
+# one side's rows --------------------------------------------------------------------------------------------------------
+
+
+@traced
+def row_motions(closing_bar, v, rise, dt, x, m, w):
+    """Cotangents of three rows on a body: what each is multiplied with."""
+    free = add(v, scale(rise, dt))
+    return joined(
+        tuple(c * f - y * p + q for f, p, q in zip(free, m, row, strict=True))
+        for c, y, row in zip(closing_bar, x[:3], three(w), strict=True)
+    )
+
+
+@traced
+def carried_rows(w, S, rates):
+    return joined(add(row, scale(S, r)) for row, r in zip(three(w), rates, strict=True))
+
+
+@traced
+def jacobian_bar(closing_bar, free, x, mu, w):
+    return tuple(c * free - y * mu + q for c, y, q in zip(closing_bar, x[:3], w, strict=True))
+
+
+@traced
+def rate_bar(S, force):
+    return motion_work(S, force)
+
+
+@sweep
+def side_adjoint(tree, params, work, work_bar, multiplier, block, block_bar, k, side, closing_bar):
+    """Cotangents of a side's rows, of the axes on its path, and of the free rates."""
+    body = block.body[side]
+    t, D = tree.body_tree[body], tree.most_dofs
+    # the answers of both sides on one tree are kept with the first
+    own = side - 1 if block.root[side] == IN_FIRST else side
+    base = own * D - tree.tree_dof[t]
+    rows, x = block.rows[side], block.x[tree.sweeps * block.n + k]
+    force = together(rows, closing_bar)
+    w = zero18(params.world_dt[0])
+    if block.root[own] >= 0:
+        w = block_bar.W_root[own]
+        accumulate(block_bar.root, block.root[own], force)
+    for j in range(tree.path_length[body]):
+        d = tree.path[tree.path_first[body] + j]
+        w = carried_rows(w, work.S[d], block_bar.W[base + d])
+        bars = jacobian_bar(closing_bar, block_bar.free[d], x, multiplier.mu[d], block_bar.W[base + d])
+        accumulate(work_bar.S, d, together(rows, bars))
+        accumulate(block_bar.rate, d, rate_bar(work.S[d], force))
+    return row_motions(closing_bar, work.v[body], work.rise[body], params.world_dt[0], x, multiplier.m[body], w)
+
+
+@sweep
+def sides_adjoint(tree, params, work, work_bar, multiplier, block, block_bar, k, closing_bar):
+    a, b = zero18(params.world_dt[0]), zero18(params.world_dt[0])
+    if block.body[2 * k] < tree.n_bodies:
+        a = side_adjoint(tree, params, work, work_bar, multiplier, block, block_bar, k, 2 * k, closing_bar)
+    if block.body[2 * k + 1] < tree.n_bodies:
+        b = side_adjoint(tree, params, work, work_bar, multiplier, block, block_bar, k, 2 * k + 1, closing_bar)
+    return a, b
+
+
+# by kind of block -------------------------------------------------------------------------------------------------------
+
+
+@sweep
+def point_adjoint(tree, params, params_bar, work, work_bar, multiplier, touch, touch_bar, block, block_bar, k):
+    i, dt = block.source[k], params.world_dt[0]
+    p = touch.pair[i]
+    row, a, b = tree.pair_row[p], tree.shape_body[tree.pair_a[p]], tree.shape_body[tree.pair_b[p]]
+    if block.kind[k] == POINT:
+        closing_bar, gap, restitution, stabilisation, push_limit, dt_bar = point_demand_adjoint(
+            block.closing[k], touch.gap[i], params.pair_restitution[row], params.pair_stabilisation[row],
+            params.pair_push_limit[row], params.pair_margin[row], dt, block_bar.b[k],
+        )  # fmt: skip
+        accumulate(touch_bar.gap, i, gap)
+        accumulate(params_bar.pair_restitution, row, restitution)
+        accumulate(params_bar.pair_stabilisation, row, stabilisation)
+        accumulate(params_bar.pair_push_limit, row, push_limit)
+        accumulate(params_bar.world_dt, 0, dt_bar)
+        bars = sides_adjoint(tree, params, work, work_bar, multiplier, block, block_bar, k, closing_bar)
+        point, normal = point_rows_adjoint(
+            touch.point[i], touch.normal[i], work.pose[tree.reference[a]], work.pose[tree.reference[b]], bars
+        )
+        accumulate(touch_bar.point, i, point)
+    else:
+        closing_bar = spin_demand_adjoint(block.closing[k], touch.gap[i], params.pair_margin[row], block_bar.b[k])
+        bars = sides_adjoint(tree, params, work, work_bar, multiplier, block, block_bar, k, closing_bar)
+        normal = spin_rows_adjoint(touch.normal[i], bars)
+    accumulate(touch_bar.normal, i, normal)
+    accumulate(params_bar.pair_friction, row, block_bar.friction[k][0])
+    accumulate(params_bar.pair_torsion, row, block_bar.friction[k][1])
+    accumulate(params_bar.pair_rolling, row, block_bar.friction[k][2])
+    accumulate(params_bar.pair_softness, row, block_bar.soft[k])
+
+
+@traced
+def displacement(bar):
+    """A force on a point as a force on a pose, about that point."""
+    return (0.0, 0.0, 0.0, *bar[9:])
+
+
+@sweep
+def loop_adjoint(
+    tree, params, params_bar, work, work_bar, multiplier, touch, touch_bar, block, block_bar, k
+):  # fmt: skip
+    t, dt = block.source[k], params.world_dt[0]
+    i, j = tree.tie_a[t], tree.tie_b[t]
+    a, b = block.body[2 * k], block.body[2 * k + 1]
+    bars = sides_adjoint(tree, params, work, work_bar, multiplier, block, block_bar, k, block_bar.b[k])
+    if tree.tie_kind[t] == CONNECT:
+        A_bar, B_bar = moved_connect_rows_adjoint(
+            touch.shape[i], touch.shape[j], work.pose[tree.reference[a]], work.pose[tree.reference[b]], bars
+        )
+        accumulate(touch_bar.shape, i, A_bar)
+        accumulate(touch_bar.shape, j, B_bar)
+        A_pose, B_pose, stabilisation, dt_bar = connect_demand_adjoint(
+            block.closing[k], touch.shape[i], touch.shape[j], params.world_stabilisation[0], dt, block_bar.b[k]
+        )
+        A_bar, B_bar = displacement(A_pose), displacement(B_pose)
+    else:
+        A_bar, B_bar, stabilisation, dt_bar = moved_weld_demand_adjoint(
+            block.closing[k], touch.shape[i], touch.shape[j], params.world_stabilisation[0], dt, block_bar.b[k]
+        )
+    accumulate(touch_bar.shape, i, A_bar)
+    accumulate(touch_bar.shape, j, B_bar)
+    accumulate(params_bar.world_stabilisation, 0, stabilisation)
+    accumulate(params_bar.world_dt, 0, dt_bar)
+    accumulate(params_bar.world_softness, 0, block_bar.soft[k])
+
+
+@traced
+def ratio_bar(closing_bar, free, x, mu, w):
+    """Cotangent of a mimic ratio: minus that of the row's weight on the joint that it follows."""
+    return (-(closing_bar * free - x * mu + w), 0.0)
+
+
+@traced
+def times2(a, b):
+    return a * b
+
+
+@sweep
+def joint_row_adjoint(
+    tree, params, params_bar, state, state_bar, multiplier, block, block_bar, k, r, weight, weight2, closing, x, b_bar,
+    low_bar, high_bar, w
+):  # fmt: skip
+    kind, i, d, q, dt = tree.tie_row[r], tree.tie_frame[r], tree.tie_dof[r], tree.tie_q[r], params.world_dt[0]
+    closing_bar = b_bar
+    if kind == STOP_ROW:
+        q_bar, closing_bar, limit, stabilisation, dt_bar = stop_demand_adjoint(
+            state.q[q], closing, params.joint_limit[i], params.world_stabilisation[0], params.world_limit_margin[0], dt, b_bar
+        )
+        accumulate(state_bar.q, q, q_bar)
+        accumulate(params_bar.joint_limit, i, limit)
+        accumulate(params_bar.world_stabilisation, 0, stabilisation)
+        accumulate(params_bar.world_dt, 0, dt_bar)
+    elif kind == MIMIC_ROW:
+        q2, d2 = tree.tie_q2[r], tree.tie_dof2[r]
+        q_bar, closing_bar, q2_bar, mimic, stabilisation, dt_bar = mimic_demand_adjoint(
+            state.q[q], closing, state.q[q2], params.joint_mimic[i], params.world_stabilisation[0], dt, b_bar
+        )
+        accumulate(state_bar.q, q, q_bar)
+        accumulate(state_bar.q, q2, q2_bar)
+        accumulate(params_bar.joint_mimic, i, mimic)
+        accumulate(params_bar.joint_mimic, i, ratio_bar(closing_bar, block_bar.free[d2], x, multiplier.mu[d2], w))
+        accumulate(params_bar.world_stabilisation, 0, stabilisation)
+        accumulate(params_bar.world_dt, 0, dt_bar)
+        accumulate(block_bar.rate, d2, times2(weight2, closing_bar))
+    else:
+        friction, dt_bar = friction_bounds_adjoint(params.joint_friction[i], dt, (low_bar, high_bar))
+        accumulate(params_bar.joint_friction, i, friction)
+        accumulate(params_bar.world_dt, 0, dt_bar)
+    accumulate(block_bar.rate, d, times2(weight, closing_bar))
+
+
+@sweep
+def followed(tree, block, block_bar, k, r):
+    """W of a block at the joint that row r follows; any number where it follows none."""
+    d = tree.tie_dof2[r]
+    if d < 0:
+        return block_bar.b[k]
+    side = side_of_dof(tree, block, k, d)
+    return block_bar.W[side * tree.most_dofs + d - tree.tree_dof[tree.body_tree[block.body[side]]]]
+
+
+@sweep
+def side_of_dof(tree, block, k, d):
+    """The side whose tree has a degree of freedom; the answers of two sides on one tree are kept with the first."""
+    a, b = 2 * k, 2 * k + 1
+    t = tree.body_tree[block.body[a]]
+    if block.root[b] == IN_FIRST or (t < tree.n_trees and tree.tree_dof[t] <= d and d < tree.tree_dof[t + 1]):
+        return a
+    return b
+
+
+@sweep
+def joints_adjoint(tree, params, params_bar, state, state_bar, multiplier, block, block_bar, k):
+    r = 3 * block.source[k]
+    weight, weight2, closing, x = block.weight[k], block.weight2[k], block.closing[k], block.x[tree.sweeps * block.n + k]
+    b, low, high = block_bar.b[k], block_bar.low[k], block_bar.high[k]
+    if tree.tie_row[r] != NO_ROW:
+        joint_row_adjoint(
+            tree, params, params_bar, state, state_bar, multiplier, block, block_bar, k, r, weight[0], weight2[0], closing[0],
+            x[0], b[0], low[0], high[0], followed(tree, block, block_bar, k, r)[0],
+        )  # fmt: skip
+    if tree.tie_row[r + 1] != NO_ROW:
+        joint_row_adjoint(
+            tree, params, params_bar, state, state_bar, multiplier, block, block_bar, k, r + 1, weight[1], weight2[1],
+            closing[1], x[1], b[1], low[1], high[1], followed(tree, block, block_bar, k, r + 1)[1],
+        )  # fmt: skip
+    if tree.tie_row[r + 2] != NO_ROW:
+        joint_row_adjoint(
+            tree, params, params_bar, state, state_bar, multiplier, block, block_bar, k, r + 2, weight[2], weight2[2],
+            closing[2], x[2], b[2], low[2], high[2], followed(tree, block, block_bar, k, r + 2)[2],
+        )  # fmt: skip
+    accumulate(params_bar.world_softness, 0, block_bar.soft[k])
+
+
+# free bodies: their six rates are the motion of the body in other words ---------------------------------------------------
+
+
+@traced
+def moved_free_rates(pose, arm, m, delta=(0.0,) * 6):
+    moved = moved_pose((*pose[:9], *arm), delta)
+    return free_rates.fn(moved, moved[9:], m)
+
+
+@traced
+def moved_free_motion(pose, arm, rates, delta=(0.0,) * 6):
+    """The converse of `free_rates`."""
+    moved = moved_pose((*pose[:9], *arm), delta)
+    angular = times(moved[:9], rates[3:])
+    return (*angular, *add(rates[:3], cross(moved[9:], angular)))
+
+
+moved_free_rates_adjoint = adjoint(moved_free_rates, "delta", at_zero="delta")
+moved_free_motion_adjoint = adjoint(moved_free_motion, "delta rates", at_zero="delta")
+
+
+@sweep
+def six_of(field, d):
+    return field[d], field[d + 1], field[d + 2], field[d + 3], field[d + 4], field[d + 5]
+
+
+@sweep
+def free_adjoint(tree, work, work_bar, block, block_bar, b):
+    d = tree.dof[b]
+    force, rates = moved_free_motion_adjoint(
+        work.pose[b], work.arm[b], six_of(block_bar.free, d), block_bar.root[b]
+    )
+    accumulate(work_bar.pose, b, force)
+    for k in range(6):
+        accumulate(block_bar.rate, d + k, rates[k])
+    accumulate(
+        work_bar.pose, b,
+        moved_free_rates_adjoint(work.pose[b], work.arm[b], block.motion[b], six_of(work_bar.kick, d)),
+    )  # fmt: skip
+
+
+@traced
+def free_rate_reverse(qdd, dt, bar):
+    return dt * bar, qdd * bar
+
+
+@sweep
+def prepare(tree, params, state, work, block_bar):
+    for b in range(tree.n_bodies + 1):
+        block_bar.root[b] = zero6(params.world_dt[0])
+    for d in range(tree.n_dofs):
+        block_bar.free[d] = advanced(state.qd[d], work.qdd[d], params.world_dt[0])
+        block_bar.rate[d] = zero(params.world_dt[0])
+
+
+@kernel
+def rows_adjoint(
+    tree, params, params_bar, state, state_bar, work, work_bar, multiplier, touch, touch_bar, block, block_bar
+):  # fmt: skip
+    """Adds to everything but the tables of blocks."""
+    prepare(tree, params, state, work, block_bar)
+    for k in range(block.n):
+        if block.kind[k] != BOUNDED:
+            point_adjoint(
+                tree, params, params_bar, work, work_bar, multiplier, touch, touch_bar, block, block_bar, k
+            )
+        elif tree.tie_kind[block.source[k]] == JOINT_TIE:
+            joints_adjoint(tree, params, params_bar, state, state_bar, multiplier, block, block_bar, k)
+        else:
+            loop_adjoint(tree, params, params_bar, work, work_bar, multiplier, touch, touch_bar, block, block_bar, k)
+    for b in range(tree.n_bodies):
+        if tree.kind[b] == FREE:
+            free_adjoint(tree, work, work_bar, block, block_bar, b)
+    for d in range(tree.n_dofs):
+        accumulate(state_bar.qd, d, block_bar.rate[d])
+        qdd_bar, dt_bar = free_rate_reverse(work.qdd[d], params.world_dt[0], block_bar.rate[d])
+        accumulate(work_bar.qdd, d, qdd_bar)
+        accumulate(params_bar.world_dt, 0, dt_bar)
+
+
+@sweep
+def impulse_cotangents(tree, params, multiplier, block, block_bar):
+    """x_bar = J lambda, of the last impulses."""
+    for k in range(block.n):
+        if block.kind[k] == BOUNDED and tree.tie_kind[block.source[k]] == JOINT_TIE:
+            r, w, o = 3 * block.source[k], block.weight[k], block.weight2[k]
+            block_bar.x[k] = (
+                felt_at(tree, params, multiplier, r, w[0], o[0]),
+                felt_at(tree, params, multiplier, r + 1, w[1], o[1]),
+                felt_at(tree, params, multiplier, r + 2, w[2], o[2]),
+            )
+        else:
+            a, b = block.body[2 * k], block.body[2 * k + 1]
+            block_bar.x[k] = felt_by_rows(block.rows[2 * k], multiplier.m[a], block.rows[2 * k + 1], multiplier.m[b])
+
+
+@sweep
+def felt_at(tree, params, multiplier, r, weight, weight2):
+    d, d2 = tree.tie_dof[r], tree.tie_dof2[r]
+    if d < 0:
+        return zero(params.world_dt[0])
+    mu = multiplier.mu[d]
+    mu2 = zero(mu)
+    if d2 >= 0:
+        mu2 = multiplier.mu[d2]
+    return felt_by_joint(weight, mu, weight2, mu2)
+
+

@@ -1,0 +1,239 @@
+"""Points that touch -> rows of the contact problem, and how the trees answer a unit impulse along each.
+
+Rows come in blocks of three: normal and two tangents of a point; turning about normal and tangents (torsion, rolling);
+three scalar rows of joints or loops (ties.py). Everything is about the reference point of a tree in world axes, so that
+a row passes down its path unchanged but for what the joints take (Featherstone 2008, sec. 7.3, on forces alone). With
+the effort u that a row leaves at each joint, and its force f on a free root, A = f^T IA^-1 f + sum of u u^T / D over
+the joints that two rows share: M^-1 is never formed.
+"""
+
+from ....algebra.spatial import add, neg, scale, sub
+from ....algebra.spatial import work as motion_work
+from ....algebra.vector import cross, outer
+from ....compiler.elementary import detached, inverse, maximum, minimum, select
+from ....compiler.kernel import kernel, sweep
+from ....compiler.reverse import adjoint
+from ....compiler.trace import traced
+from ....model.arrays import IMPULSE
+from .paths import POINT, SPIN, joined, open_block, reach_roots, three
+from .ties import tie_blocks
+
+def tangents(n):
+    """Two directions across a unit normal, without a branch (Duff et al. 2017)."""
+    sign = select(n[2] < 0.0, -1.0, 1.0)
+    a = -inverse(sign + n[2])
+    b = n[0] * n[1] * a
+    return (1.0 + sign * n[0] * n[0] * a, sign * b, -(sign * n[0])), (b, sign + n[1] * n[1] * a, -n[1])
+
+
+def forces_at(point, reference, axes):
+    """Unit forces along three axes at a point, about the reference point."""
+    arm = sub(point, detached(reference[9:]))
+    return joined((*cross(arm, axis), *axis) for axis in axes)
+
+
+@traced
+def point_rows(point, normal, reference_a, reference_b):
+    """Forces of unit impulses along normal and tangents on body a, and the opposite ones on body b."""
+    axes = (normal, *tangents(normal))
+    return forces_at(point, reference_a, axes), neg(forces_at(point, reference_b, axes))
+
+
+@traced
+def spin_rows(normal):
+    rows = joined((*axis, 0.0, 0.0, 0.0) for axis in (normal, *tangents(normal)))
+    return rows, neg(rows)
+
+
+@traced
+def closing(rows_a, v_a, rise_a, rows_b, v_b, rise_b, dt):
+    """Velocity along the rows if there were no impulse."""
+    a, b = add(v_a, scale(rise_a, dt)), add(v_b, scale(rise_b, dt))
+    return tuple(
+        motion_work(a, f) + motion_work(b, g) for f, g in zip(three(rows_a), three(rows_b), strict=True)
+    )
+
+
+@traced
+def is_touching(gap, margin):
+    return (select(margin > gap, 1.0, 0.0),) * 3
+
+
+@traced
+def point_demand(closing, gap, restitution, stabilisation, push_limit, margin, dt):
+    """What the impulse must undo.
+
+    The normal velocity shall not fall below the bounce, or below what closes the gap (Baumgarte; a positive gap may close
+    as fast as a negative one is opened, so that a resting contact is smooth in both directions).
+    """
+    parting = minimum(-(stabilisation * gap * inverse(dt)), push_limit)
+    bounce = -(restitution * minimum(closing[0], 0.0))
+    target = select(restitution > 0.0, maximum(parting, bounce), parting)
+    return tuple(select(margin > gap, x, 0.0) for x in (closing[0] - target, *closing[1:]))
+
+
+@traced
+def spin_demand(closing, gap, margin):
+    return tuple(select(margin > gap, x, 0.0) for x in closing)
+
+
+# blocks -----------------------------------------------------------------------------------------------------------------
+
+
+@sweep
+def point_block(tree, params, work, touch, block, i):
+    """Normal and tangents of a point that touches."""
+    p, dt = touch.pair[i], params.world_dt[0]
+    row, a, b = tree.pair_row[p], tree.shape_body[tree.pair_a[p]], tree.shape_body[tree.pair_b[p]]
+    k = open_block(tree, block, POINT, i, a, b)
+    block.rows[2 * k], block.rows[2 * k + 1] = point_rows(
+        touch.point[i], touch.normal[i], work.pose[tree.reference[a]], work.pose[tree.reference[b]]
+    )
+    block.closing[k] = closing(
+        block.rows[2 * k], work.v[a], work.rise[a], block.rows[2 * k + 1], work.v[b], work.rise[b], dt
+    )
+    block.b[k] = point_demand(
+        block.closing[k], touch.gap[i], params.pair_restitution[row], params.pair_stabilisation[row],
+        params.pair_push_limit[row], params.pair_margin[row], dt,
+    )  # fmt: skip
+    finish(tree, params, work, touch, block, i, k, row)
+
+
+@sweep
+def spin_block(tree, params, work, touch, block, i):
+    """Turning about the normal and the tangents of the same point; it follows the point's own block."""
+    p, dt = touch.pair[i], params.world_dt[0]
+    row, a, b = tree.pair_row[p], tree.shape_body[tree.pair_a[p]], tree.shape_body[tree.pair_b[p]]
+    k = open_block(tree, block, SPIN, i, a, b)
+    block.rows[2 * k], block.rows[2 * k + 1] = spin_rows(touch.normal[i])
+    block.closing[k] = closing(
+        block.rows[2 * k], work.v[a], work.rise[a], block.rows[2 * k + 1], work.v[b], work.rise[b], dt
+    )
+    block.b[k] = spin_demand(block.closing[k], touch.gap[i], params.pair_margin[row])
+    finish(tree, params, work, touch, block, i, k, row)
+
+
+@sweep
+def finish(tree, params, work, touch, block, i, k, row):
+    block.active[k] = is_touching(touch.gap[i], params.pair_margin[row])
+    block.friction[k] = (params.pair_friction[row], params.pair_torsion[row], params.pair_rolling[row])
+    block.soft[k] = params.pair_softness[row]
+    reach_roots(tree, work, block, k)
+
+
+@kernel
+def blocks(tree, params, state, work, touch, block):
+    block.n = 0
+    tie_blocks(tree, params, state, work, touch, block)
+    for i in range(touch.n):
+        p = touch.pair[i]
+        if tree.pair_law[p] == IMPULSE:
+            if block.n + tree.pair_spins[p] >= tree.most_blocks:
+                touch.is_full = 1
+            else:
+                point_block(tree, params, work, touch, block, i)
+                if tree.pair_spins[p] != 0:
+                    spin_block(tree, params, work, touch, block, i)
+
+
+# couplings --------------------------------------------------------------------------------------------------------------
+
+
+@traced
+def no_coupling(anything):
+    return (0.0 * anything,) * 9
+
+
+@traced
+def with_root(A, at_root, answer):
+    return add(A, tuple(motion_work(z, f) for f in three(at_root) for z in three(answer)))
+
+
+@traced
+def with_joint(A, effort, other, D_inv):
+    return add(A, outer(scale(effort, D_inv), other))
+
+
+@traced
+def softened(A, soft):
+    return (A[0] + soft, *A[1:4], A[4] + soft, *A[5:8], A[8] + soft)
+
+
+@traced
+def transposed_block(A):
+    return tuple(A[3 * j + i] for i in range(3) for j in range(3))
+
+
+@sweep
+def are_coupled(tree, block, k, s):
+    """Whether two blocks push on a common tree."""
+    world = tree.n_trees
+    a, b = tree.body_tree[block.body[2 * k]], tree.body_tree[block.body[2 * k + 1]]
+    c, d = tree.body_tree[block.body[2 * s]], tree.body_tree[block.body[2 * s + 1]]
+    return (a != world and (a == c or a == d)) or (b != world and (b == c or b == d))
+
+
+@sweep
+def list_couplings(tree, touch, block):
+    """Neighbours of every block in order, and where the same coupling is seen from the other side."""
+    n, p = block.n, 0
+    for k in range(n):
+        block.first[k] = p
+        for s in range(n):
+            if are_coupled(tree, block, k, s):
+                if p >= tree.most_couplings:
+                    touch.is_full = 1
+                    block.n = 0
+                    return
+                block.other[p] = s
+                p += 1
+    block.first[n] = p
+    # seen[s] counts the blocks before k that have s as neighbour
+    for k in range(n):
+        block.seen[k] = 0
+    for k in range(n):
+        for p in range(block.first[k], block.first[k + 1]):
+            s = block.other[p]
+            block.mirror[p] = block.first[s] + block.seen[s]
+            block.seen[s] = block.seen[s] + 1
+
+
+@sweep
+def shared_response(tree, work, block, i, j, A):
+    """Add to A what sides i and j feel of each other: through a common free root, and through common joints."""
+    if block.root[i] >= 0 and block.root[i] == block.root[j]:
+        A = with_root(A, block.at_root[i], block.answer[j])
+    a, b, L = block.body[i], block.body[j], tree.most_path
+    first_a, first_b = tree.path_first[a], tree.path_first[b]
+    place = max(block.fork[i], block.fork[j])
+    end = min(tree.path_length[a], tree.path_length[b])
+    while place < end and tree.path[first_a + place] == tree.path[first_b + place]:
+        d = tree.path[first_a + place]
+        A = with_joint(A, block.effort[i * L + place], block.effort[j * L + place], work.D_inv[d])
+        place += 1
+    return A
+
+
+@kernel
+def couplings(tree, params, work, touch, block):
+    """A, block by block; the upper half is computed, the lower is its mirror image."""
+    list_couplings(tree, touch, block)
+    for k in range(block.n):
+        for p in range(block.first[k], block.first[k + 1]):
+            s = block.other[p]
+            if s >= k:
+                A = no_coupling(params.world_dt[0])
+                for i in range(2 * k, 2 * k + 2):
+                    for j in range(2 * s, 2 * s + 2):
+                        A = shared_response(tree, work, block, i, j, A)
+                if s == k:
+                    A = softened(A, block.soft[k])
+                else:
+                    block.A[block.mirror[p]] = transposed_block(A)
+                block.A[p] = A
+
+
+point_rows_adjoint = adjoint(point_rows, "point normal")
+spin_rows_adjoint = adjoint(spin_rows, "normal")
+point_demand_adjoint = adjoint(point_demand, "closing gap restitution stabilisation push_limit dt")
+spin_demand_adjoint = adjoint(spin_demand, "closing")

@@ -1,0 +1,170 @@
+"""Poses of bodies -> points where shapes touch, their normals (from shape b to shape a) and gaps.
+
+A search may branch and picks features, which are kept; operators compute point, normal and gap from them and are what
+is differentiated, in poses and in sizes. Pairs come in runs of one kind between two trees; trees that are far apart in
+every lane are left out as a whole, so that robots which do not meet cost little.
+"""
+
+from ....algebra.spatial import add, composed, sub
+from ....algebra.vector import cross, dot, transposed_times
+from ....compiler.elementary import maximum, safe_norm
+from ....compiler.kernel import accumulate, any_above, kernel, sweep
+from ....compiler.trace import traced
+from ....model.arrays import PAIR_KINDS
+from .pairs import (
+    box_box_pairs,
+    box_box_pairs_adjoint,
+    box_capsule_pairs,
+    box_capsule_pairs_adjoint,
+    box_plane_pairs,
+    box_plane_pairs_adjoint,
+    box_sphere_pairs,
+    box_sphere_pairs_adjoint,
+    capsule_capsule_pairs,
+    capsule_capsule_pairs_adjoint,
+    capsule_plane_pairs,
+    capsule_plane_pairs_adjoint,
+    capsule_sphere_pairs,
+    capsule_sphere_pairs_adjoint,
+    reach_of,
+    sphere_plane_pairs,
+    sphere_plane_pairs_adjoint,
+    sphere_sphere_pairs,
+    sphere_sphere_pairs_adjoint,
+)
+
+READS = ("work.pose", "assembly.shape", "params.shape_size", "params.pair_margin")
+WRITES = ("touch.shape", "touch.extent", "touch.point", "touch.normal", "touch.gap", "touch.feature")
+
+(
+    SPHERE_PLANE, CAPSULE_PLANE, BOX_PLANE, SPHERE_SPHERE, CAPSULE_SPHERE, CAPSULE_CAPSULE, BOX_SPHERE, BOX_CAPSULE, BOX_BOX,
+) = range(len(PAIR_KINDS))  # fmt: skip
+
+
+@traced
+def shape_in_world(pose, shape):
+    return composed(pose, shape)
+
+
+@traced
+def no_extent(anything):
+    return 0.0 * anything
+
+
+@traced
+def wider(extent, shape, reference, reach):
+    return maximum(extent, safe_norm(sub(shape[9:], reference[9:])) + reach)
+
+
+@traced
+def overlap_of_trees(reference_a, extent_a, reference_b, extent_b):
+    # no margin is as wide as this
+    way, within = sub(reference_a[9:], reference_b[9:]), extent_a + extent_b + 0.1
+    return within * within - dot(way, way)
+
+
+@sweep
+def place_shapes(tree, params, assembly, work, touch):
+    for t in range(tree.n_trees):
+        touch.extent[t] = no_extent(params.world_dt[0])
+    for i in range(tree.n_shapes):
+        b = tree.shape_body[i]
+        touch.shape[i] = shape_in_world(work.pose[b], assembly.shape[i])
+        if b < tree.n_bodies and tree.has_tree_pairs != 0:
+            t = tree.body_tree[b]
+            touch.extent[t] = wider(
+                touch.extent[t], touch.shape[i], work.pose[tree.reference[b]], reach_of(tree, params, i)
+            )
+
+
+@sweep
+def trees_may_touch(tree, work, touch, run):
+    """Whether two trees are near each other in some lane; the world, and a tree itself, always are."""
+    s, t = tree.run_tree_a[run], tree.run_tree_b[run]
+    if s == t or s == tree.n_trees or t == tree.n_trees:
+        return True
+    a, b = tree.tree_body[tree.tree_first[s]], tree.tree_body[tree.tree_first[t]]
+    overlap = overlap_of_trees(
+        work.pose[tree.reference[a]], touch.extent[s], work.pose[tree.reference[b]], touch.extent[t]
+    )
+    return any_above(overlap, 0.0)
+
+
+@sweep
+def search(tree, params, touch, kind):
+    if kind == SPHERE_PLANE:
+        sphere_plane_pairs(tree, params, touch)
+    elif kind == CAPSULE_PLANE:
+        capsule_plane_pairs(tree, params, touch)
+    elif kind == BOX_PLANE:
+        box_plane_pairs(tree, params, touch)
+    elif kind == SPHERE_SPHERE:
+        sphere_sphere_pairs(tree, params, touch)
+    elif kind == CAPSULE_SPHERE:
+        capsule_sphere_pairs(tree, params, touch)
+    elif kind == CAPSULE_CAPSULE:
+        capsule_capsule_pairs(tree, params, touch)
+    elif kind == BOX_SPHERE:
+        box_sphere_pairs(tree, params, touch)
+    elif kind == BOX_CAPSULE:
+        box_capsule_pairs(tree, params, touch)
+    else:
+        box_box_pairs(tree, params, touch)
+
+
+@kernel
+def detection(tree, params, assembly, work, touch):
+    place_shapes(tree, params, assembly, work, touch)
+    touch.n = 0
+    for run in range(tree.n_runs):
+        if trees_may_touch(tree, work, touch, run):
+            touch.first = tree.run_first[run]
+            touch.last = tree.run_first[run + 1]
+            search(tree, params, touch, tree.run_kind[run])
+
+
+# the reverse ------------------------------------------------------------------------------------------------------------
+
+
+@traced
+def on_body(pose, reference, shape, force):
+    """A force on a shape about its own position: on its body about the reference point, and in the body's own frame."""
+    arm = sub(shape[9:], reference[9:])
+    turn = add(force[:3], cross(sub(shape[9:], pose[9:]), force[3:]))
+    local = (*transposed_times(pose[:9], turn), *transposed_times(pose[:9], force[3:]))
+    return (*add(force[:3], cross(arm, force[3:])), *force[3:]), local
+
+
+@sweep
+def search_adjoint(tree, params, params_bar, touch, touch_bar, kind):
+    if kind == SPHERE_PLANE:
+        sphere_plane_pairs_adjoint(tree, params, params_bar, touch, touch_bar)
+    elif kind == CAPSULE_PLANE:
+        capsule_plane_pairs_adjoint(tree, params, params_bar, touch, touch_bar)
+    elif kind == BOX_PLANE:
+        box_plane_pairs_adjoint(tree, params, params_bar, touch, touch_bar)
+    elif kind == SPHERE_SPHERE:
+        sphere_sphere_pairs_adjoint(tree, params, params_bar, touch, touch_bar)
+    elif kind == CAPSULE_SPHERE:
+        capsule_sphere_pairs_adjoint(tree, params, params_bar, touch, touch_bar)
+    elif kind == CAPSULE_CAPSULE:
+        capsule_capsule_pairs_adjoint(tree, params, params_bar, touch, touch_bar)
+    elif kind == BOX_SPHERE:
+        box_sphere_pairs_adjoint(tree, params, params_bar, touch, touch_bar)
+    elif kind == BOX_CAPSULE:
+        box_capsule_pairs_adjoint(tree, params, params_bar, touch, touch_bar)
+    else:
+        box_box_pairs_adjoint(tree, params, params_bar, touch, touch_bar)
+
+
+@kernel
+def detection_adjoint(tree, params, params_bar, assembly_bar, work, work_bar, touch, touch_bar):
+    """Adds to the cotangents of poses, placements and sizes."""
+    for i in range(touch.n):
+        touch.first = i
+        search_adjoint(tree, params, params_bar, touch, touch_bar, tree.pair_kind[touch.pair[i]])
+    for i in range(tree.n_shapes):
+        b = tree.shape_body[i]
+        pose_bar, shape_bar = on_body(work.pose[b], work.pose[tree.reference[b]], touch.shape[i], touch_bar.shape[i])
+        accumulate(work_bar.pose, b, pose_bar)
+        accumulate(assembly_bar.shape, i, shape_bar)

@@ -1,0 +1,375 @@
+"""The loops over pairs of shapes, a kernel for each kind of pair: compiled only for robots that have it.
+
+A kernel goes through the pairs first..last of a run, leaves out those whose shapes are far apart in every lane, and
+notes every candidate point that is near in some lane. Its reverse works on one point that was noted, `touch.first`.
+"""
+
+from ....algebra.spatial import sub
+from ....algebra.vector import column, dot
+from ....compiler.kernel import accumulate, any_above, kernel, sweep
+from ....compiler.trace import traced
+from ....model.arrays import BOX, CAPSULE
+from .boxes import (
+    box_box_clip,
+    box_box_clip_adjoint,
+    box_box_corner,
+    box_box_corner_adjoint,
+    box_box_edge,
+    box_box_edge_adjoint,
+    box_box_features,
+    box_capsule,
+    box_capsule_adjoint,
+    box_capsule_features,
+    box_sphere,
+    box_sphere_adjoint,
+)
+from .capsules import (
+    capsule_capsule,
+    capsule_capsule_adjoint,
+    capsule_plane,
+    capsule_plane_adjoint,
+    capsule_sphere,
+    capsule_sphere_adjoint,
+)
+from .points import (
+    box_plane,
+    box_plane_adjoint,
+    sphere_plane,
+    sphere_plane_adjoint,
+    sphere_sphere,
+    sphere_sphere_adjoint,
+)
+
+# near and far ------------------------------------------------------------------------------------------------------------
+
+
+@traced
+def short_reach(a):
+    """Radius of a sphere."""
+    return a[0]
+
+
+@traced
+def capsule_reach(a):
+    return a[0] + a[1]
+
+
+@traced
+def box_reach(a):
+    """At most the sum of the half extents."""
+    return a[0] + a[1] + a[2]
+
+
+@sweep
+def reach_of(tree, params, i):
+    """How far a shape extends from its own position, or more."""
+    if tree.shape_kind[i] == BOX:
+        return box_reach(params.shape_size[i])
+    if tree.shape_kind[i] == CAPSULE:
+        return capsule_reach(params.shape_size[i])
+    return short_reach(params.shape_size[i])
+
+
+@traced
+def overlap_of_balls(A, reach_a, B, reach_b, margin):
+    way, within = sub(A[9:], B[9:]), reach_a + reach_b + margin
+    return within * within - dot(way, way)
+
+
+@traced
+def overlap_with_plane(A, reach, B, margin):
+    return reach + margin - dot(column(B[:9], 2), sub(A[9:], B[9:]))
+
+
+@sweep
+def may_touch(tree, params, touch, p):
+    a, b = tree.pair_a[p], tree.pair_b[p]
+    overlap = overlap_of_balls(
+        touch.shape[a], reach_of(tree, params, a), touch.shape[b], reach_of(tree, params, b),
+        params.pair_margin[tree.pair_row[p]],
+    )  # fmt: skip
+    return any_above(overlap, 0.0)
+
+
+@sweep
+def may_touch_plane(tree, params, touch, p):
+    a, b = tree.pair_a[p], tree.pair_b[p]
+    margin = params.pair_margin[tree.pair_row[p]]
+    return any_above(overlap_with_plane(touch.shape[a], reach_of(tree, params, a), touch.shape[b], margin), 0.0)
+
+
+# noting points -----------------------------------------------------------------------------------------------------------
+
+
+@traced
+def nearness(margin, gap):
+    return margin - gap
+
+
+@sweep
+def note(tree, params, touch, p, part, contact):
+    """Keep a point that is near in some lane; where it is kept, or -1."""
+    point, normal, gap = contact
+    i = touch.n
+    if not any_above(nearness(params.pair_margin[tree.pair_row[p]], gap), 0.0):
+        return -1
+    if i >= tree.most_touches:
+        touch.is_full = 1
+        return -1
+    touch.pair[i], touch.part[i] = p, part
+    touch.point[i], touch.normal[i], touch.gap[i] = point, normal, gap
+    touch.n = i + 1
+    return i
+
+
+@sweep
+def give_back(tree, params_bar, touch, touch_bar, i, bars):
+    A_bar, B_bar, a_bar, b_bar = bars
+    a, b = tree.pair_a[touch.pair[i]], tree.pair_b[touch.pair[i]]
+    accumulate(touch_bar.shape, a, A_bar)
+    accumulate(touch_bar.shape, b, B_bar)
+    accumulate(params_bar.shape_size, a, a_bar)
+    accumulate(params_bar.shape_size, b, b_bar)
+
+
+@sweep
+def sign_of(bit):
+    return 1.0 if bit != 0 else -1.0
+
+
+# kinds of pairs ----------------------------------------------------------------------------------------------------------
+
+
+@kernel
+def sphere_plane_pairs(tree, params, touch):
+    for p in range(touch.first, touch.last):
+        if may_touch_plane(tree, params, touch, p):
+            a, b = tree.pair_a[p], tree.pair_b[p]
+            contact = sphere_plane(touch.shape[a], params.shape_size[a], touch.shape[b], params.shape_size[b])
+            note(tree, params, touch, p, 0, contact)
+
+
+@kernel
+def sphere_plane_pairs_adjoint(tree, params, params_bar, touch, touch_bar):
+    i = touch.first
+    a, b = tree.pair_a[touch.pair[i]], tree.pair_b[touch.pair[i]]
+    bars = sphere_plane_adjoint(
+        touch.shape[a], params.shape_size[a], touch.shape[b], params.shape_size[b],
+        (touch_bar.point[i], touch_bar.normal[i], touch_bar.gap[i]),
+    )  # fmt: skip
+    give_back(tree, params_bar, touch, touch_bar, i, bars)
+
+
+@kernel
+def capsule_plane_pairs(tree, params, touch):
+    for p in range(touch.first, touch.last):
+        if may_touch_plane(tree, params, touch, p):
+            a, b = tree.pair_a[p], tree.pair_b[p]
+            for part in range(2):
+                contact = capsule_plane(
+                    touch.shape[a], params.shape_size[a], touch.shape[b], params.shape_size[b], sign_of(part)
+                )
+                note(tree, params, touch, p, part, contact)
+
+
+@kernel
+def capsule_plane_pairs_adjoint(tree, params, params_bar, touch, touch_bar):
+    i = touch.first
+    a, b, part = tree.pair_a[touch.pair[i]], tree.pair_b[touch.pair[i]], touch.part[i]
+    bars = capsule_plane_adjoint(
+        touch.shape[a], params.shape_size[a], touch.shape[b], params.shape_size[b], sign_of(part),
+        (touch_bar.point[i], touch_bar.normal[i], touch_bar.gap[i]),
+    )  # fmt: skip
+    give_back(tree, params_bar, touch, touch_bar, i, bars)
+
+
+@kernel
+def box_plane_pairs(tree, params, touch):
+    for p in range(touch.first, touch.last):
+        if may_touch_plane(tree, params, touch, p):
+            a, b = tree.pair_a[p], tree.pair_b[p]
+            for part in range(8):
+                contact = box_plane(
+                    touch.shape[a], params.shape_size[a], touch.shape[b], params.shape_size[b], sign_of(part & 1), sign_of(part & 2),
+                    sign_of(part & 4)
+                )
+                note(tree, params, touch, p, part, contact)
+
+
+@kernel
+def box_plane_pairs_adjoint(tree, params, params_bar, touch, touch_bar):
+    i = touch.first
+    a, b, part = tree.pair_a[touch.pair[i]], tree.pair_b[touch.pair[i]], touch.part[i]
+    bars = box_plane_adjoint(
+        touch.shape[a], params.shape_size[a], touch.shape[b], params.shape_size[b], sign_of(part & 1), sign_of(part & 2),
+                    sign_of(part & 4),
+        (touch_bar.point[i], touch_bar.normal[i], touch_bar.gap[i]),
+    )  # fmt: skip
+    give_back(tree, params_bar, touch, touch_bar, i, bars)
+
+
+@kernel
+def sphere_sphere_pairs(tree, params, touch):
+    for p in range(touch.first, touch.last):
+        if may_touch(tree, params, touch, p):
+            a, b = tree.pair_a[p], tree.pair_b[p]
+            contact = sphere_sphere(touch.shape[a], params.shape_size[a], touch.shape[b], params.shape_size[b])
+            note(tree, params, touch, p, 0, contact)
+
+
+@kernel
+def sphere_sphere_pairs_adjoint(tree, params, params_bar, touch, touch_bar):
+    i = touch.first
+    a, b = tree.pair_a[touch.pair[i]], tree.pair_b[touch.pair[i]]
+    bars = sphere_sphere_adjoint(
+        touch.shape[a], params.shape_size[a], touch.shape[b], params.shape_size[b],
+        (touch_bar.point[i], touch_bar.normal[i], touch_bar.gap[i]),
+    )  # fmt: skip
+    give_back(tree, params_bar, touch, touch_bar, i, bars)
+
+
+@kernel
+def capsule_sphere_pairs(tree, params, touch):
+    for p in range(touch.first, touch.last):
+        if may_touch(tree, params, touch, p):
+            a, b = tree.pair_a[p], tree.pair_b[p]
+            contact = capsule_sphere(touch.shape[a], params.shape_size[a], touch.shape[b], params.shape_size[b])
+            note(tree, params, touch, p, 0, contact)
+
+
+@kernel
+def capsule_sphere_pairs_adjoint(tree, params, params_bar, touch, touch_bar):
+    i = touch.first
+    a, b = tree.pair_a[touch.pair[i]], tree.pair_b[touch.pair[i]]
+    bars = capsule_sphere_adjoint(
+        touch.shape[a], params.shape_size[a], touch.shape[b], params.shape_size[b],
+        (touch_bar.point[i], touch_bar.normal[i], touch_bar.gap[i]),
+    )  # fmt: skip
+    give_back(tree, params_bar, touch, touch_bar, i, bars)
+
+
+@kernel
+def capsule_capsule_pairs(tree, params, touch):
+    for p in range(touch.first, touch.last):
+        if may_touch(tree, params, touch, p):
+            a, b = tree.pair_a[p], tree.pair_b[p]
+            for part in range(2):
+                contact = capsule_capsule(
+                    touch.shape[a], params.shape_size[a], touch.shape[b], params.shape_size[b], sign_of(part)
+                )
+                note(tree, params, touch, p, part, contact)
+
+
+@kernel
+def capsule_capsule_pairs_adjoint(tree, params, params_bar, touch, touch_bar):
+    i = touch.first
+    a, b, part = tree.pair_a[touch.pair[i]], tree.pair_b[touch.pair[i]], touch.part[i]
+    bars = capsule_capsule_adjoint(
+        touch.shape[a], params.shape_size[a], touch.shape[b], params.shape_size[b], sign_of(part),
+        (touch_bar.point[i], touch_bar.normal[i], touch_bar.gap[i]),
+    )  # fmt: skip
+    give_back(tree, params_bar, touch, touch_bar, i, bars)
+
+
+@kernel
+def box_sphere_pairs(tree, params, touch):
+    for p in range(touch.first, touch.last):
+        if may_touch(tree, params, touch, p):
+            a, b = tree.pair_a[p], tree.pair_b[p]
+            contact = box_sphere(touch.shape[a], params.shape_size[a], touch.shape[b], params.shape_size[b])
+            note(tree, params, touch, p, 0, contact)
+
+
+@kernel
+def box_sphere_pairs_adjoint(tree, params, params_bar, touch, touch_bar):
+    i = touch.first
+    a, b = tree.pair_a[touch.pair[i]], tree.pair_b[touch.pair[i]]
+    bars = box_sphere_adjoint(
+        touch.shape[a], params.shape_size[a], touch.shape[b], params.shape_size[b],
+        (touch_bar.point[i], touch_bar.normal[i], touch_bar.gap[i]),
+    )  # fmt: skip
+    give_back(tree, params_bar, touch, touch_bar, i, bars)
+
+
+@traced
+def seven(features):
+    return (*features, *(0.0,) * (7 - len(features)))
+
+
+@kernel
+def box_capsule_pairs(tree, params, touch):
+    for p in range(touch.first, touch.last):
+        if may_touch(tree, params, touch, p):
+            A, B = touch.shape[tree.pair_a[p]], touch.shape[tree.pair_b[p]]
+            a, b = params.shape_size[tree.pair_a[p]], params.shape_size[tree.pair_b[p]]
+            features = seven(box_capsule_features(A, a, B, b))
+            for part in range(2):
+                i = note(tree, params, touch, p, part, box_capsule(A, a, B, b, features[:6], sign_of(part)))
+                if i >= 0:
+                    touch.feature[i] = features
+
+
+@kernel
+def box_capsule_pairs_adjoint(tree, params, params_bar, touch, touch_bar):
+    i = touch.first
+    a, b = tree.pair_a[touch.pair[i]], tree.pair_b[touch.pair[i]]
+    bars = box_capsule_adjoint(
+        touch.shape[a], params.shape_size[a], touch.shape[b], params.shape_size[b], touch.feature[i][:6],
+        sign_of(touch.part[i]), (touch_bar.point[i], touch_bar.normal[i], touch_bar.gap[i]),
+    )  # fmt: skip
+    give_back(tree, params_bar, touch, touch_bar, i, bars)
+
+
+# parts of two boxes: where the four edges of the incident face enter the reference face, where they leave it, the four
+# corners of the reference face, and the crossing of two edges
+ENTERS, LEAVES, CORNERS, CROSSING = 0, 4, 8, 12
+
+
+@sweep
+def round_x(part):
+    """Signs of the corners of a face in the order round it."""
+    return 1.0 if part % 4 == 0 or part % 4 == 3 else -1.0
+
+
+@sweep
+def round_y(part):
+    return 1.0 if part % 4 < 2 else -1.0
+
+
+@sweep
+def box_box_part(A, a, B, b, features, part):
+    x, y = round_x(part), round_y(part)
+    if part < CORNERS:
+        return box_box_clip(A, a, B, b, features, x, y, -1.0 if part < LEAVES else 1.0)
+    if part < CROSSING:
+        return box_box_corner(A, a, B, b, features, x, y)
+    return box_box_edge(A, a, B, b, features)
+
+
+@kernel
+def box_box_pairs(tree, params, touch):
+    for p in range(touch.first, touch.last):
+        if may_touch(tree, params, touch, p):
+            A, B = touch.shape[tree.pair_a[p]], touch.shape[tree.pair_b[p]]
+            a, b = params.shape_size[tree.pair_a[p]], params.shape_size[tree.pair_b[p]]
+            features = box_box_features(A, a, B, b)
+            for part in range(CROSSING + 1):
+                i = note(tree, params, touch, p, part, box_box_part(A, a, B, b, features, part))
+                if i >= 0:
+                    touch.feature[i] = features
+
+
+@kernel
+def box_box_pairs_adjoint(tree, params, params_bar, touch, touch_bar):
+    i = touch.first
+    part, features, bars = touch.part[i], touch.feature[i], (touch_bar.point[i], touch_bar.normal[i], touch_bar.gap[i])
+    A, B = touch.shape[tree.pair_a[touch.pair[i]]], touch.shape[tree.pair_b[touch.pair[i]]]
+    a, b = params.shape_size[tree.pair_a[touch.pair[i]]], params.shape_size[tree.pair_b[touch.pair[i]]]
+    x, y = round_x(part), round_y(part)
+    if part < CORNERS:
+        back = box_box_clip_adjoint(A, a, B, b, features, x, y, -1.0 if part < LEAVES else 1.0, bars)
+    elif part < CROSSING:
+        back = box_box_corner_adjoint(A, a, B, b, features, x, y, bars)
+    else:
+        back = box_box_edge_adjoint(A, a, B, b, features, bars)
+    give_back(tree, params_bar, touch, touch_bar, i, back)

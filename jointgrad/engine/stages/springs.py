@@ -1,0 +1,173 @@
+"""Points that touch -> forces of compliant contact on bodies (NeuralSim, sec. III-B; Hunt and Crossley 1975; Brown 2018).
+
+With depth x and its rate xd the normal force is max(0, k x^n + d x^n xd). Friction opposes the slip, by one of the laws of
+Tiny Differentiable Simulator, but with the slip taken across the true normal (its code keeps twice the normal part).
+"""
+
+from ...algebra.spatial import add, scale, sub
+from ...algebra.vector import cross, dot
+from ...compiler.elementary import detached, exp, inverse, log, maximum, minimum, safe_div, safe_norm, select, tanh
+from ...compiler.kernel import accumulate, kernel, sweep
+from ...compiler.reverse import adjoint
+from ...compiler.trace import traced
+from ...model.arrays import ANDERSSON, BROWN, COULOMB, HOLLARS, IMPULSE
+
+READS = (
+    "touch.point", "touch.normal", "touch.gap", "work.pose", "work.v", "params.pair_friction", "params.pair_static_friction",
+    "params.pair_transition", "params.pair_stiffness", "params.pair_damping", "params.pair_exponent",
+)  # fmt: skip
+WRITES = ("work.touch",)
+
+
+def power(x, n):
+    """x^n for x > 0, else 0."""
+    is_deep = x > 0.0
+    return select(is_deep, exp(n * log(select(is_deep, x, 1.0))), 0.0)
+
+
+def coulomb(speed, mu, mu_s, transition):
+    return mu * select(speed > 0.0, 1.0, 0.0)
+
+
+def andersson(speed, mu, mu_s, transition):
+    """Andersson et al. 2007: a Stribeck peak of width `transition`, rounded by tanh of the speed."""
+    r = speed * inverse(transition)
+    return (mu + (mu_s - mu) * exp(-r)) * tanh(r)
+
+
+def hollars(speed, mu, mu_s, transition):
+    r = speed * inverse(transition)
+    return minimum(r, 1.0) * (mu + 2.0 * (mu_s - mu) * inverse(1.0 + r * r))
+
+
+def brown(speed, mu, mu_s, transition):
+    r = speed * inverse(transition)
+    peak = 0.25 * r * r + 0.75
+    return mu * tanh(4.0 * r) + (mu_s - mu) * r * inverse(peak * peak)
+
+
+def contact_force(point, normal, gap, v_a, v_b, reference_a, reference_b, mu, mu_s, transition, k, d, n, law):
+    """Forces on bodies a and b, each about its own reference point."""
+    arm_a, arm_b = sub(point, detached(reference_a[9:])), sub(point, detached(reference_b[9:]))
+    velocity = sub(add(v_a[3:], cross(v_a[:3], arm_a)), add(v_b[3:], cross(v_b[:3], arm_b)))
+    parting = dot(velocity, normal)
+    press = maximum(power(-gap, n) * (k - d * parting), 0.0)
+    slip = sub(velocity, scale(normal, parting))
+    speed = safe_norm(slip)
+    friction = press * law(speed, mu, mu_s, transition)
+    force = sub(scale(normal, press), tuple(friction * safe_div(s, speed) for s in slip))
+    push = (*cross(arm_a, force), *force)
+    back = scale(force, -1.0)
+    return push, (*cross(arm_b, back), *back)
+
+
+@traced
+def coulomb_force(point, normal, gap, v_a, v_b, reference_a, reference_b, mu, mu_s, transition, k, d, n):
+    return contact_force(
+        point, normal, gap, v_a, v_b, reference_a, reference_b, mu, mu_s, transition, k, d, n, coulomb
+    )
+
+
+@traced
+def andersson_force(point, normal, gap, v_a, v_b, reference_a, reference_b, mu, mu_s, transition, k, d, n):
+    return contact_force(
+        point, normal, gap, v_a, v_b, reference_a, reference_b, mu, mu_s, transition, k, d, n, andersson
+    )
+
+
+@traced
+def hollars_force(point, normal, gap, v_a, v_b, reference_a, reference_b, mu, mu_s, transition, k, d, n):
+    return contact_force(
+        point, normal, gap, v_a, v_b, reference_a, reference_b, mu, mu_s, transition, k, d, n, hollars
+    )
+
+
+@traced
+def brown_force(point, normal, gap, v_a, v_b, reference_a, reference_b, mu, mu_s, transition, k, d, n):
+    return contact_force(point, normal, gap, v_a, v_b, reference_a, reference_b, mu, mu_s, transition, k, d, n, brown)
+
+
+@traced
+def no_force(anything):
+    return (0.0 * anything,) * 6
+
+
+@sweep
+def force_between(tree, params, work, touch, i):
+    p = touch.pair[i]
+    row, a, b = tree.pair_row[p], tree.shape_body[tree.pair_a[p]], tree.shape_body[tree.pair_b[p]]
+    point, normal, gap, v_a, v_b = touch.point[i], touch.normal[i], touch.gap[i], work.v[a], work.v[b]
+    at_a, at_b = work.pose[tree.reference[a]], work.pose[tree.reference[b]]
+    mu, mu_s, transition = params.pair_friction[row], params.pair_static_friction[row], params.pair_transition[row]
+    k, d, n = params.pair_stiffness[row], params.pair_damping[row], params.pair_exponent[row]
+    law = tree.pair_law[p]
+    if law == COULOMB:
+        return coulomb_force(point, normal, gap, v_a, v_b, at_a, at_b, mu, mu_s, transition, k, d, n)
+    if law == ANDERSSON:
+        return andersson_force(point, normal, gap, v_a, v_b, at_a, at_b, mu, mu_s, transition, k, d, n)
+    if law == HOLLARS:
+        return hollars_force(point, normal, gap, v_a, v_b, at_a, at_b, mu, mu_s, transition, k, d, n)
+    return brown_force(point, normal, gap, v_a, v_b, at_a, at_b, mu, mu_s, transition, k, d, n)
+
+
+@kernel
+def springs(tree, params, work, touch):
+    for b in range(tree.n_bodies + 1):
+        work.touch[b] = no_force(params.world_dt[0])
+    for i in range(touch.n):
+        p = touch.pair[i]
+        if tree.pair_law[p] != IMPULSE:
+            push, back = force_between(tree, params, work, touch, i)
+            accumulate(work.touch, tree.shape_body[tree.pair_a[p]], push)
+            accumulate(work.touch, tree.shape_body[tree.pair_b[p]], back)
+
+
+# the reverse ------------------------------------------------------------------------------------------------------------
+
+INPUTS = "point normal gap v_a v_b mu mu_s transition k d n"
+coulomb_force_adjoint = adjoint(coulomb_force, INPUTS)
+andersson_force_adjoint = adjoint(andersson_force, INPUTS)
+hollars_force_adjoint = adjoint(hollars_force, INPUTS)
+brown_force_adjoint = adjoint(brown_force, INPUTS)
+
+
+@sweep
+def force_between_adjoint(tree, params, work, work_bar, touch, i):
+    p = touch.pair[i]
+    row, a, b = tree.pair_row[p], tree.shape_body[tree.pair_a[p]], tree.shape_body[tree.pair_b[p]]
+    point, normal, gap, v_a, v_b = touch.point[i], touch.normal[i], touch.gap[i], work.v[a], work.v[b]
+    at_a, at_b = work.pose[tree.reference[a]], work.pose[tree.reference[b]]
+    mu, mu_s, transition = params.pair_friction[row], params.pair_static_friction[row], params.pair_transition[row]
+    k, d, n = params.pair_stiffness[row], params.pair_damping[row], params.pair_exponent[row]
+    law, bars = tree.pair_law[p], (work_bar.touch[a], work_bar.touch[b])
+    if law == COULOMB:
+        return coulomb_force_adjoint(point, normal, gap, v_a, v_b, at_a, at_b, mu, mu_s, transition, k, d, n, bars)
+    if law == ANDERSSON:
+        return andersson_force_adjoint(point, normal, gap, v_a, v_b, at_a, at_b, mu, mu_s, transition, k, d, n, bars)
+    if law == HOLLARS:
+        return hollars_force_adjoint(point, normal, gap, v_a, v_b, at_a, at_b, mu, mu_s, transition, k, d, n, bars)
+    return brown_force_adjoint(point, normal, gap, v_a, v_b, at_a, at_b, mu, mu_s, transition, k, d, n, bars)
+
+
+@kernel
+def springs_adjoint(tree, params, params_bar, work, work_bar, touch, touch_bar):
+    """Adds to all it touches. The world's own row of work_bar.touch is zero: nothing pushes the world."""
+    work_bar.touch[tree.n_bodies] = no_force(params.world_dt[0])
+    for i in range(touch.n):
+        p = touch.pair[i]
+        if tree.pair_law[p] != IMPULSE:
+            row, a, b = tree.pair_row[p], tree.shape_body[tree.pair_a[p]], tree.shape_body[tree.pair_b[p]]
+            point, normal, gap, v_a, v_b, mu, mu_s, transition, k, d, n = force_between_adjoint(
+                tree, params, work, work_bar, touch, i
+            )
+            accumulate(touch_bar.point, i, point)
+            accumulate(touch_bar.normal, i, normal)
+            accumulate(touch_bar.gap, i, gap)
+            accumulate(work_bar.v, a, v_a)
+            accumulate(work_bar.v, b, v_b)
+            accumulate(params_bar.pair_friction, row, mu)
+            accumulate(params_bar.pair_static_friction, row, mu_s)
+            accumulate(params_bar.pair_transition, row, transition)
+            accumulate(params_bar.pair_stiffness, row, k)
+            accumulate(params_bar.pair_damping, row, d)
+            accumulate(params_bar.pair_exponent, row, n)

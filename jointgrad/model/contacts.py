@@ -1,0 +1,376 @@
+"""Which shapes of a world may touch, by which law and with which friction; limits, dry friction, loops.
+
+Shapes of one body never touch, nor do neighbours on a tree (as in MuJoCo, the world does not count as one), shapes
+that overlap where the robot starts, and pairs that a file or `World.pair` excludes.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from .arrays import (
+    BOX,
+    CAPSULE,
+    CONNECT,
+    FREE,
+    FRICTION_ROW,
+    JOINT_TIE,
+    MARK,
+    MIMIC_ROW,
+    NO_ROW,
+    PAIR_KINDS,
+    PLANE,
+    PRISMATIC,
+    REVOLUTE,
+    SPHERE,
+    STOP_ROW,
+    WELD,
+)
+from .checks import numbers, unit_quaternion
+from .description import Shape
+from .errors import ModelError, UnsupportedWarning
+from .laws import Impulse, Law, Spring
+
+KINDS = {"plane": PLANE, "sphere": SPHERE, "capsule": CAPSULE, "box": BOX, "points": SPHERE}
+NAMES = {PLANE: "plane", SPHERE: "sphere", CAPSULE: "capsule", BOX: "box"}
+SIZES = {"plane": 0, "sphere": 1, "capsule": 2, "box": 3, "points": 1}
+# candidates that a pair may have at once
+POINTS = dict(zip(PAIR_KINDS, (1, 2, 4, 1, 1, 2, 1, 2, 8), strict=True))
+# friction of a shape that says nothing, where its partner says nothing either: sliding, torsional (m), rolling (m)
+FRICTION = (1.0, 0.005, 0.0001)
+SAME_FOR_ALL = {"condim": 3, "contype": 1, "conaffinity": 1}
+# what may be asked of a pair, besides its law
+PAIR_OPTIONS = (
+    "friction", "torsion", "rolling", "restitution", "stabilisation", "softness", "margin", "push_limit", "stiffness",
+    "damping", "exponent", "static_friction", "transition",
+)  # fmt: skip
+
+
+@dataclass
+class Touching:
+    """A shape as the engine knows it."""
+
+    name: str
+    link: str
+    kind: int
+    frame: int
+    body: int
+    size: tuple[float, ...]
+    placement: tuple[float, ...]
+    shape: Shape | None = None
+
+    def said(self, what: str) -> float:
+        return self.shape.contact.get(what, SAME_FOR_ALL[what]) if self.shape else SAME_FOR_ALL[what]
+
+
+@dataclass
+class Rule:
+    """What `World.pair` says of all pairs whose names match."""
+
+    first: str
+    second: str
+    contact: Any
+    options: dict[str, float]
+
+    def matches(self, a: Touching, b: Touching) -> bool:
+        return any(_is_called(x, self.first) and _is_called(y, self.second) for x, y in ((a, b), (b, a)))
+
+
+def _is_called(shape: Touching, pattern: str) -> bool:
+    return any(fnmatch.fnmatchcase(name, pattern) for name in (shape.name, shape.link))
+
+
+@dataclass
+class Contacts:
+    """Shapes, pairs and ties as flat lists."""
+
+    shapes: list[Touching] = field(default_factory=list)
+    pairs: list[tuple[int, int, int, int, int, bool]] = field(default_factory=list)  # kind, a, b, row, law, spins
+    rows: list[dict[str, float]] = field(default_factory=list)
+    row_names: list[str] = field(default_factory=list)
+    ties: list[dict[str, Any]] = field(default_factory=list)
+
+
+# shapes -----------------------------------------------------------------------------------------------------------------
+
+
+def shapes_of(links: list, frame_body: list[int], wanted: bool) -> tuple[list[Touching], dict[str, list[str]]]:
+    """Shapes that take part in contact, and those of kinds that cannot yet, by kind."""
+    found: list[Touching] = []
+    left_out: dict[str, list[str]] = {}
+    for name, link, frame in links if wanted else ():
+        for number, shape in enumerate(s for s in link.shapes if s.role != "visual"):
+            own = shape.name or f"{name}.{number}" if number or shape.name else name
+            if shape.kind not in KINDS:
+                left_out.setdefault(shape.kind, []).append(own)
+                continue
+            found += _touching(own, name, shape, frame, frame_body[frame])
+    return found, left_out
+
+
+def _touching(name: str, link: str, shape: Shape, frame: int, body: int) -> Iterator[Touching]:
+    owner = f'{shape.kind} "{name}"'
+    count = SIZES[shape.kind]
+    size = numbers(owner, "size", tuple(shape.size)[:count] if shape.kind != "plane" else (), count)
+    if (size < 0).any():
+        raise ModelError(f"size of {owner} is {tuple(shape.size)}; sizes must be zero or more")
+    turn = unit_quaternion(owner, "orientation", shape.orientation)
+    place = numbers(owner, "position", shape.position, 3)
+    three = (*size, 0.0, 0.0, 0.0)[:3]
+    if shape.kind != "points":
+        yield Touching(name, link, KINDS[shape.kind], frame, body, three, (*place, *turn), shape)
+        return
+    w, xyz = turn[0], np.array(turn[1:])
+    for k, point in enumerate(np.asarray(shape.points, dtype=np.float64).reshape(-1, 3)):
+        at = place + point + 2.0 * np.cross(xyz, np.cross(xyz, point) + w * point)
+        yield Touching(f"{name}[{k}]", link, SPHERE, frame, body, three, (*at, *turn), shape)
+
+
+# pairs ------------------------------------------------------------------------------------------------------------------
+
+
+def is_filtered(a: Touching, b: Touching, tree: dict[str, Any]) -> bool:
+    """Shapes of one body, of neighbours, or that their files tell apart by bits."""
+    n = tree["n_bodies"]
+    if a.body == b.body:
+        return True
+    for x, y in ((a.body, b.body), (b.body, a.body)):
+        if x < n and y < n and tree["parent"][x] == y:
+            return True
+    one, two = int(a.said("contype")) & int(b.said("conaffinity")), int(b.said("contype")) & int(a.said("conaffinity"))
+    return not (one or two)
+
+
+def _friction(a: Touching, b: Touching) -> tuple[float, float, float, int]:
+    """Sliding, torsional, rolling friction and number of dimensions, as MuJoCo combines them: the larger of the two."""
+    given = [tuple(s.shape.friction) for s in (a, b) if s.shape is not None and len(s.shape.friction)]
+    padded = [(*g, *FRICTION[len(g) :]) for g in given] or [FRICTION]
+    dims = int(max(a.said("condim"), b.said("condim")))
+    slide, turn, roll = (max(p[k] for p in padded) for k in range(3))
+    return (0.0 if dims == 1 else slide), turn, (roll if dims == 6 else 0.0), dims
+
+
+def _row(a: Touching, b: Touching, law: Law, options: dict[str, float]) -> tuple[dict[str, float], bool]:
+    """Parameters of a pair, and whether it resists turning."""
+    hard, soft = (law, Spring()) if isinstance(law, Impulse) else (Impulse(margin=0.0), law)
+    slide, turn, roll, dims = _friction(a, b)
+    row = {
+        "friction": slide, "torsion": turn, "rolling": roll, "restitution": 0.0, "stabilisation": hard.stabilisation,
+        "softness": hard.softness, "margin": hard.margin, "push_limit": hard.push_limit, "stiffness": soft.stiffness,
+        "damping": soft.damping, "exponent": soft.exponent, "static_friction": soft.static_friction,
+        "transition": soft.transition,
+    }  # fmt: skip
+    row |= options
+    if row["restitution"] > 0 and "margin" not in options:
+        row["margin"] = 0.0
+    spins = dims > 3 or "torsion" in options or "rolling" in options
+    if spins and dims <= 3:
+        row |= {w: options.get(w, 0.0) for w in ("torsion", "rolling")}
+    return row, spins and isinstance(law, Impulse)
+
+
+def _category(a: Touching, b: Touching, tree: dict[str, Any], rule: int | None) -> str:
+    """Pairs of one category and with equal values share a row: each shape with what is fixed has its own."""
+    if rule is not None:
+        return f"rule {rule}: {a.name}:{b.name}"
+    world = tree["n_trees"]
+    s, t = tree["body_tree"][a.body], tree["body_tree"][b.body]
+    if world in (s, t):
+        return f"{a.name}:{b.name}"
+    return f"within {a.link.split('/')[0]}" if s == t else "between"
+
+
+def list_pairs(
+    contacts: Contacts, tree: dict[str, Any], rules: list[Rule], law: Law, overlapping: set, explicit: dict
+) -> list[str]:
+    """Fill in pairs and their rows, runs of one kind between two trees together; names of pairs that a rule did not match."""
+    shapes, world = contacts.shapes, tree["n_trees"]
+    keys: dict[Any, int] = {}
+    listed = []
+    used = set()
+    for j, b in enumerate(shapes):
+        for i, a in enumerate(shapes[:j]):
+            if MARK in (a.kind, b.kind) or (a.kind == b.kind == PLANE):
+                continue
+            if a.body == b.body or (a.body == b.body == tree["n_bodies"]):
+                continue
+            if a.shape is not None and a.shape is b.shape:
+                continue
+            if _is_point(a) and _is_point(b):
+                continue
+            number = next((k for k in range(len(rules) - 1, -1, -1) if rules[k].matches(a, b)), None)
+            options: dict[str, float] = dict(explicit.get(frozenset((a.name, b.name)), {}))
+            chosen: Any = law
+            if number is not None:
+                used.add(number)
+                options |= rules[number].options
+                chosen = rules[number].contact if rules[number].contact is not Default else law
+            elif frozenset((a.name, b.name)) not in explicit and (
+                is_filtered(a, b, tree) or frozenset((i, j)) in overlapping
+            ):
+                continue
+            if chosen is None:
+                continue
+            one, two = (i, j) if a.kind > b.kind or (a.kind == b.kind and i > j) else (j, i)
+            if a.kind != b.kind:
+                one, two = (i, j) if a.kind > b.kind else (j, i)
+            row, spins = _row(shapes[one], shapes[two], chosen, options)
+            key = (_category(shapes[one], shapes[two], tree, number), tuple(row.values()), chosen.code)
+            if key not in keys:
+                keys[key] = len(contacts.rows)
+                contacts.rows.append(row)
+                contacts.row_names.append(key[0].split(": ")[-1])
+            kind = PAIR_KINDS.index(f"{NAMES[shapes[one].kind]}_{NAMES[shapes[two].kind]}")
+            s, t = (tree["body_tree"][shapes[k].body] for k in (one, two))
+            order = (s == world or t == world, s == t, min(s, t), max(s, t), kind)
+            listed.append((order, (kind, one, two, keys[key], chosen.code, spins)))
+    listed.sort(key=lambda entry: entry[0])
+    contacts.pairs = [pair for _, pair in listed]
+    return [f'"{r.first}" and "{r.second}"' for k, r in enumerate(rules) if k not in used]
+
+
+class Default:
+    """Stands for the law of the world."""
+
+
+def _is_point(shape: Touching) -> bool:
+    return shape.shape is not None and shape.shape.kind == "points" and shape.size[0] == 0
+
+
+def contact_arrays(contacts: Contacts, tree: dict[str, Any], law: Law | None, most: int | None) -> dict[str, Any]:
+    """The integers of shapes, pairs and ties."""
+    pairs = contacts.pairs
+    runs: list[tuple[int, int, int, int]] = []
+    for number, (kind, a, b, *_) in enumerate(pairs):
+        trees = [tree["body_tree"][contacts.shapes[k].body] for k in (a, b)]
+        if not runs or runs[-1][:3] != (kind, *trees):
+            runs.append((kind, *trees, number))
+    touches = sum(POINTS[PAIR_KINDS[kind]] for kind, *_ in pairs)
+    blocks = len(contacts.ties) + sum(
+        POINTS[PAIR_KINDS[kind]] * (1 + spins) for kind, _, _, _, code, spins in pairs if code == Impulse().code
+    )
+    room = most if most is not None else 128 + 8 * tree["n_trees"] + len(contacts.ties)
+    blocks, touches = min(blocks, room), min(touches, room)
+    impulses = isinstance(law, Impulse) and law
+    has_trees = any(tree["n_trees"] not in (s, t) and s != t for _, s, t, _ in runs)
+    return {
+        "n_shapes": len(contacts.shapes), "n_runs": len(runs), "n_pairs": len(pairs), "n_pair_rows": len(contacts.rows),
+        "shape_frame": [s.frame for s in contacts.shapes], "shape_body": [s.body for s in contacts.shapes],
+        "shape_kind": [s.kind for s in contacts.shapes],
+        "run_kind": [r[0] for r in runs], "run_tree_a": [r[1] for r in runs], "run_tree_b": [r[2] for r in runs],
+        "run_first": [*(r[3] for r in runs), len(pairs)], "has_tree_pairs": int(has_trees),
+        "pair_kind": [p[0] for p in pairs], "pair_a": [p[1] for p in pairs], "pair_b": [p[2] for p in pairs],
+        "pair_row": [p[3] for p in pairs], "pair_law": [p[4] for p in pairs], "pair_spins": [int(p[5]) for p in pairs],
+        "n_ties": len(contacts.ties), **_tie_arrays(contacts.ties),
+        "has_impulses": int(blocks > 0), "has_soft_contact": int(any(p[4] != Impulse().code for p in pairs)),
+        "sweeps": impulses.sweeps if impulses else Impulse().sweeps, "is_cone": int(impulses.cone if impulses else True),
+        "most_touches": touches, "most_blocks": blocks, "most_couplings": min(blocks, 128) * blocks,
+    }  # fmt: skip
+
+
+def _tie_arrays(ties: list[dict[str, Any]]) -> dict[str, list[int]]:
+    none = {"kind": NO_ROW, "frame": 0, "dof": -1, "q": 0, "dof2": -1, "q2": 0}
+    rows = [row for tie in ties for row in (*tie["rows"], none, none, none)[:3]]
+    return {
+        **{f"tie_{what}": [tie[what] for tie in ties] for what in ("kind", "a", "b")},
+        "tie_row": [row["kind"] for row in rows],
+        **{f"tie_{what}": [row[what] for row in rows] for what in ("frame", "dof", "q", "dof2", "q2")},
+    }
+
+
+# trees ------------------------------------------------------------------------------------------------------------------
+
+
+def tree_arrays(tree: dict[str, Any]) -> dict[str, Any]:
+    """Which bodies hang together, and the paths of joints to each."""
+    n, parent = tree["n_bodies"], tree["parent"]
+    body_tree: list[int] = []
+    for b in range(n):
+        body_tree.append(len(set(body_tree)) if parent[b] == n else body_tree[parent[b]])
+    n_trees = len(set(body_tree))
+    bodies = [[b for b in range(n) if body_tree[b] == t] for t in range(n_trees)]
+    # trees in the order of their degrees of freedom, which are neighbours
+    order = sorted(range(n_trees), key=lambda t: min(tree["dof"][b] for b in bodies[t]))
+    rank = {t: k for k, t in enumerate(order)}
+    bodies = [bodies[t] for t in order]
+    paths: list[list[int]] = []
+    for b in range(n):
+        own = [] if tree["kind"][b] == FREE else list(range(tree["dof"][b], tree["dof"][b] + tree["n_dof"][b]))
+        paths.append((paths[parent[b]] if parent[b] < n else []) + own)
+    paths.append([])
+    place = [0] * tree["n_dofs"]
+    for path in paths:
+        for k, d in enumerate(path):
+            place[d] = k
+    firsts = [min(tree["dof"][b] for b in group) for group in bodies]
+    counts = [sum(tree["n_dof"][b] for b in group) for group in bodies]
+    return {
+        "n_trees": n_trees, "most_path": max(map(len, paths)), "most_dofs": max(counts, default=0),
+        "body_tree": [*(rank[t] for t in body_tree), n_trees],
+        "tree_root": [group[0] if tree["kind"][group[0]] == FREE else -1 for group in bodies],
+        "tree_dof": [*firsts, tree["n_dofs"]],
+        "tree_first": np.cumsum([0, *map(len, bodies)]).tolist(), "tree_body": [b for group in bodies for b in group],
+        "path": [d for path in paths for d in path], "path_first": np.cumsum([0, *map(len, paths)])[:-1].tolist(),
+        "path_length": [len(p) for p in paths], "place": place,
+    }  # fmt: skip
+
+
+# ties -------------------------------------------------------------------------------------------------------------------
+
+
+def joint_ties(frames: list, frame_body: list[int], first_q: Any, first_dof: Any, tree: dict, mimics: dict) -> list[dict]:
+    """Limits, dry friction and mimic rows; neighbours on a path share a block."""
+    rows = []
+    for i, f in enumerate(frames):
+        if f.joint is None or f.kind not in (REVOLUTE, PRISMATIC):
+            continue
+        own = {"frame": i, "dof": int(first_dof[i]), "q": int(first_q[i]), "dof2": -1, "q2": 0, "body": frame_body[i]}
+        if f.joint.friction:
+            rows.append(own | {"kind": FRICTION_ROW})
+        if f.joint.kind in ("revolute", "prismatic") and np.isfinite(f.joint.limit).any():
+            rows.append(own | {"kind": STOP_ROW})
+        if i in mimics:
+            j = mimics[i]
+            other = {"dof2": int(first_dof[j]), "q2": int(first_q[j]), "body2": frame_body[j]}
+            rows.append(own | other | {"kind": MIMIC_ROW})
+    ties: list[dict] = []
+    n = tree["n_bodies"]
+    for row in rows:
+        if row["kind"] == MIMIC_ROW:
+            ties.append({"kind": JOINT_TIE, "a": row["body"], "b": row["body2"], "rows": [row]})
+            continue
+        last = ties[-1] if ties else None
+        if last and len(last["rows"]) < 3 and last["b"] == n and _is_above(tree, last["a"], row["body"]):
+            last["a"] = row["body"]
+            last["rows"].append(row)
+        else:
+            ties.append({"kind": JOINT_TIE, "a": row["body"], "b": n, "rows": [row]})
+    return ties
+
+
+def _is_above(tree: dict, ancestor: int, body: int) -> bool:
+    while body < tree["n_bodies"]:
+        if body == ancestor:
+            return True
+        body = tree["parent"][body]
+    return False
+
+
+def loop_tie(kind: str, a: int, b: int) -> list[dict]:
+    """Blocks that hold two marks together."""
+    connect = {"kind": CONNECT, "a": a, "b": b, "rows": []}
+    return [connect] if kind == "connect" else [connect, {"kind": WELD, "a": a, "b": b, "rows": []}]
+
+
+def warn_of_shapes(left_out: dict[str, list[str]], stacklevel: int) -> None:
+    if left_out:
+        listed = "; ".join(f"{kind}: {', '.join(names[:4])}{' ...' if len(names) > 4 else ''}" for kind, names in left_out.items())
+        warnings.warn(f"shapes of these kinds do not touch anything yet: {listed}", UnsupportedWarning, stacklevel=stacklevel)
+
+
