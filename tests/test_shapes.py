@@ -58,7 +58,7 @@ def contacts(pair, A, a, B, b):
     return rows[..., :3], rows[..., 3:6], rows[..., 6]
 
 
-# poses and sizes --------------------------------------------------------------------------------------------------------
+# poses and sizes ------------------------------------------------------------------------------------------------------
 
 
 def turns(rng, count):
@@ -101,7 +101,7 @@ def one(R, p, size):
     return posed(np.asarray(R, float)[None], np.asarray(p, float)[None]), tuple(np.array([float(x)]) for x in size)
 
 
-# MuJoCo -----------------------------------------------------------------------------------------------------------------
+# MuJoCo ---------------------------------------------------------------------------------------------------------------
 
 GEOMS = {"plane": "0 0 1", "sphere": ".1", "capsule": ".1 .1", "box": ".1 .1 .1"}
 
@@ -181,9 +181,6 @@ def test_contacts_like_mujoco(pair):
         theirs = oracle.contacts(taken(shapes, k))
         near = np.flatnonzero(ours[2][:, k] < 0.5)
         order = [near[np.abs(ours[0][near, k] - p).sum(axis=1).argmin()] for p in theirs[0]]
-        # inside the box MuJoCo has no gap below minus the radius: its point lies on the sphere's centre
-        if pair == "box sphere" and ours[2][0, k] < -shapes[3][0][k]:
-            continue
         assert sorted(order) == list(near)
         for mine, other in zip(ours, theirs, strict=True):
             np.testing.assert_allclose(mine[order, k], other, atol=1e-9)
@@ -203,7 +200,7 @@ def test_corners_on_a_plane_like_mujoco():
             np.testing.assert_allclose((*point[j, k], *normal[j, k], gap[j, k]), (*p, *n, d), atol=1e-9)
 
 
-# distances of our own ---------------------------------------------------------------------------------------------------
+# distances of our own -------------------------------------------------------------------------------------------------
 
 
 def height(kind, pose, size, x):
@@ -260,7 +257,7 @@ def test_exchange_of_the_shapes(pair):
     np.testing.assert_allclose(point[same], point_[same], atol=1e-5)
 
 
-# capsules ---------------------------------------------------------------------------------------------------------------
+# capsules -------------------------------------------------------------------------------------------------------------
 
 
 def upright(rng, count):
@@ -332,7 +329,10 @@ def corners_of(pose, size):
 
 
 def test_capsule_through_a_box():
-    """With its axis inside, a capsule leaves along the axis that separates best; if that is an edge's it is a contact."""
+    """With its axis inside, a capsule leaves along the axis that separates best; an edge's is a contact.
+
+    MuJoCo is no measure here: most of its depths are smaller than any separating axis allows.
+    """
     shapes = drawn(1000, seed=8, spread=0.15)
     shapes = taken(shapes, segment_height(*shapes) < -1e-3)
     by_edge = 0
@@ -377,11 +377,30 @@ def test_capsule_lying_on_a_box(x, half, expected, tilt, turn):
     np.testing.assert_allclose(normal[:, 0], [(0, 0, -1)] * 2, atol=1e-12 + 2 * abs(tilt))
 
 
-# two boxes --------------------------------------------------------------------------------------------------------------
+SLIDER = (0.05, 0.15, 0.0)
+
+
+def repeated(values, count):
+    return tuple(np.broadcast_to(x, count) for x in values)
+
+
+def test_a_capsule_slides_over_the_edge_of_a_box_without_a_jump():
+    """An end hands over to an edge, and an edge to an end, where they coincide."""
+    A, a = one(np.eye(3), (0, 0, 0), (0.1, 0.4, 0.2))
+    x, step = np.arange(-0.2, 0.2, 1e-4), 1e-4
+    places = np.stack([x, np.full_like(x, 0.01), np.full_like(x, 0.24)], axis=1)
+    B = posed(np.broadcast_to(rotation_about((0, 0, 1), 0.2) @ LYING, (len(x), 3, 3)), places)
+    point, normal, gap = contacts("box capsule", repeated(A, len(x)), repeated(a, len(x)), B, repeated(SLIDER, len(x)))
+    for part in (point, normal, gap):
+        assert np.abs(np.diff(part, axis=1)).max() < 1.1 * step
+    assert all(len(np.unique(np.round(side[:, 0], 4))) > 1000 for side in point)
+
+
+# two boxes ------------------------------------------------------------------------------------------------------------
 
 
 def test_boxes_that_overlap_like_mujoco():
-    """The deepest point is the least way out (of EPA), or up to a twentieth deeper where a face was preferred to an edge."""
+    """The deepest point is the least way out (of EPA), or a twentieth deeper where a face was preferred to an edge."""
     shapes = drawn(1000, seed=9, spread=0.2)
     distance, on_B, on_A = mujoco_distances("box box", shapes)
     point, normal, gap = nearest("box box", shapes)
@@ -496,23 +515,26 @@ def test_features_separate_best():
 )
 def test_box_resting_on_a_box(place, size, corners, noise):
     """Four points at the corners of the overlap, whatever the rounding of the poses."""
-    rng = np.random.default_rng(13)
-    for _ in range(20 if noise else 1):
-        wobble = rotation_about(rng.normal(size=3), noise)
-        A, a = one(wobble, np.array(place) + rng.normal(size=3) * noise, size)
-        B, b = one(np.eye(3), (0, 0, 0), (0.1, 0.1, 0.1))
-        for shapes, up in (((A, a, B, b), 1), ((B, b, A, a), -1)):
-            point, normal, gap = (x[:, 0] for x in contacts("box box", *shapes))
-            exist = gap < 0.1
-            if not corners:
-                assert (gap[exist] > -1e-5).all()
-                continue
+    rng, count = np.random.default_rng(13), 20
+    wobble = np.stack([rotation_about(rng.normal(size=3), noise) for _ in range(count)])
+    shift = (
+        rng.normal(size=(count, 3)) * noise * np.array([0.02, 1.0] * (count // 2))[:, None]
+    )  # less, more than the turn
+    A, a = posed(wobble, place + shift), repeated(size, count)
+    B, b = posed(np.broadcast_to(np.eye(3), (count, 3, 3)), np.zeros((count, 3))), repeated((0.1, 0.1, 0.1), count)
+    for shapes, up in (((A, a, B, b), 1), ((B, b, A, a), -1)):
+        points_, normals, gaps = contacts("box box", *shapes)
+        if not corners:
+            assert (gaps > -1e-5).all()
+            continue
+        for k in range(count):
+            exist = gaps[:, k] < 0.1
             assert exist.sum() == 4
             for x, y in corners:
-                near = np.abs(point[exist] - (x, y, place[2] - size[2] + 0.0005)).sum(axis=1)
+                near = np.abs(points_[exist, k] - (x, y, place[2] - size[2] + 0.0005)).sum(axis=1)
                 assert near.min() < 1e-5
-            np.testing.assert_allclose(gap[exist], -0.001, atol=1e-6)
-            np.testing.assert_allclose(normal[exist], [(0, 0, up)] * 4, atol=1e-6)
+            np.testing.assert_allclose(gaps[exist, k], -0.001, atol=1e-6)
+            np.testing.assert_allclose(normals[exist, k], [(0, 0, up)] * 4, atol=1e-6)
 
 
 def test_turned_box_on_a_box_has_eight_points():
@@ -530,7 +552,7 @@ def test_turned_box_on_a_box_has_eight_points():
         np.testing.assert_allclose(normal[exist], across, atol=1e-9)
 
 
-# the reverse ------------------------------------------------------------------------------------------------------------
+# the reverse ----------------------------------------------------------------------------------------------------------
 
 
 def turned(pose, turn):
@@ -653,7 +675,7 @@ def test_adjoints_are_seen_in_every_case():
     assert (exist.sum(axis=1)[:12] > 0).all()
 
 
-# degenerate configurations ----------------------------------------------------------------------------------------------
+# degenerate configurations --------------------------------------------------------------------------------------------
 
 SIZES = ((0.1, 0.1, 0.1), (0.1, 0.2, 0.3), (0.0, 0.2, 0.1), (0.1, 0.0, 0.0), (0.0, 0.0, 0.0))
 ROTATIONS = [
@@ -671,7 +693,7 @@ STEPS = (0.0, 0.1, -0.2, 0.2, 0.3, 1e-13, 3e-12)
 
 
 def degenerate():
-    """Every combination of special places, turns and sizes: coincident, on faces, on edges, on corners, parallel, flat."""
+    """Special places, turns and sizes in every combination: coincident, on faces, edges, corners, parallel, flat."""
     places = list(itertools.product(STEPS, STEPS, (0.0, 0.1, 0.3, 1e-7, -0.4)))
     cases = list(itertools.product(range(len(ROTATIONS)), SIZES, SIZES, places))
     R = np.stack([ROTATIONS[c[0]] for c in cases])
@@ -682,7 +704,7 @@ def degenerate():
 
 @pytest.mark.parametrize("pair", PAIRS)
 def test_degenerate_configurations_are_finite(pair):
-    """Values and cotangents, and the tangents of both; no operation divides by zero or leaves the range, even unused ones."""
+    """Values and cotangents, and the tangents of both; nothing divides by zero or overflows, even if unused."""
     shapes = degenerate()
     count = len(shapes[0][0])
     bars = tuple(np.ones((7, count)))
@@ -729,7 +751,7 @@ def test_coincident_centres_still_push_apart():
         np.testing.assert_allclose(stacked(on_B[3:], 1), -stacked(normal, 1), atol=1e-12)
 
 
-# compiled ---------------------------------------------------------------------------------------------------------------
+# compiled -------------------------------------------------------------------------------------------------------------
 
 sphere_plane, box_plane, sphere_sphere = points.sphere_plane, points.box_plane, points.sphere_sphere
 capsule_plane, capsule_sphere, capsule_capsule = (

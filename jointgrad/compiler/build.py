@@ -25,7 +25,7 @@ def _substitution(library: Library, pack: lanes.PackType) -> Callable[[object], 
         if isinstance(value, Kernel):
             return emit.stage_call(library.schema, value.__name__, len(value.tables))
         if isinstance(value, Sweep):
-            return numba.njit(with_globals(value.fn, replace), error_model="numpy")
+            return numba.njit(with_globals(value.fn, replace), error_model="numpy", forceinline=True)
         return exchange.PRIMITIVES.get(getattr(value, "__name__", None), value)
 
     def replace(value):

@@ -1,8 +1,8 @@
 """Primitives that traced functions may use besides + - *: guarded, so that neither they nor their reverse make a NaN.
 
 A select does not stop a NaN in the reverse: the dead branch contributes 0 times infinity. So every singular operation
-here is fed a harmless argument first. exp, log, sin, cos, tanh and atan are polynomials of our own when compiled, because the vector
-forms of the platform fall back to scalar calls; on other number types they are the functions of that library.
+here is fed a harmless argument first. exp, log, sin, cos, tanh and atan are polynomials of our own when compiled, because
+the vector forms of the platform fall back to scalar calls; on other number types they are the functions of that library.
 """
 
 from __future__ import annotations
@@ -281,4 +281,11 @@ def lowered_atan(x):
     return 8.0 * y * _horner(z, tuple((-1.0) ** k / (2 * k + 1) for k in range(13)))
 
 
-LOWERED = {"sin": lowered_sin, "cos": lowered_cos, "exp": lowered_exp, "log": lowered_log, "tanh": lowered_tanh, "atan": lowered_atan}
+LOWERED = {
+    "sin": lowered_sin,
+    "cos": lowered_cos,
+    "exp": lowered_exp,
+    "log": lowered_log,
+    "tanh": lowered_tanh,
+    "atan": lowered_atan,
+}

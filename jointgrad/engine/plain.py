@@ -16,13 +16,16 @@ import numpy as np
 
 from ..compiler.field import plain_tables
 from ..model.arrays import Model
+from ..model.errors import SimulationError
 from .gauge import gauge_of
 from .stages.articulated import articulated
 from .stages.assembly import assembly_stage
+from .stages.detection import detection
 from .stages.forces import forces
 from .stages.kinematics import kinematics
+from .stages.springs import springs
 from .step import step as step_kernel
-from .workspace import PARAMS, SCHEMA, rows_of
+from .workspace import PARAMS, SCHEMA, lists_of, rows_of
 
 
 def _numbers(values: Any) -> list:
@@ -49,7 +52,8 @@ def _joined(numbers: list, like: Any) -> Any:
 def tables(model: Model, params: Mapping[str, Any] | None = None) -> SimpleNamespace:
     """All tables of a model, its parameters filled in and assembled; values in `params` stand in for the model's own."""
     tree = model.topology.tree
-    z = plain_tables(SCHEMA, rows_of(tree), {f"tree.{k}": v for k, v in tree.items()})
+    lists = {name: [0] * count for name, count in lists_of(tree).items()}
+    z = plain_tables(SCHEMA, rows_of(tree), {f"tree.{k}": v for k, v in tree.items()} | lists)
     given = {**model.params, **(params or {})}
     for name, width in PARAMS.items():
         value = given[name.replace("_", ".", 1)]
@@ -84,12 +88,21 @@ def _with_state(model: Model, q: Any, qd: Any, u: Any, force: Any, params: Any) 
     return z
 
 
+def _check_room(z: SimpleNamespace) -> None:
+    """Numbers that are only traced cannot say whether they touch, so that every candidate needs room."""
+    if z.touch.is_full:
+        raise SimulationError(
+            f"there is room for {z.tree.most_blocks} points that touch; compile the world with a larger max_contacts"
+        )
+
+
 def step(
     model: Model, q: Any, qd: Any, u: Any = None, force: Any = None, params: Mapping[str, Any] | None = None
 ) -> tuple[Any, Any]:
     """Next q and qd, as numbers of the same kind; arrays have the values on their last axis."""
     z = _with_state(model, q, qd, u, force, params)
-    step_kernel(z.tree, z.params, z.assembly, z.state, z.work, z.runge, z.call)
+    step_kernel(z.tree, z.params, z.assembly, z.state, z.work, z.touch, z.block, z.runge, z.call)
+    _check_room(z)
     return _joined(z.work.q_next, q), _joined(z.work.qd_next, qd)
 
 
@@ -99,6 +112,9 @@ def acceleration(
     """qdd of the state."""
     z = _with_state(model, q, qd, u, force, params)
     kinematics(z.tree, z.params, z.assembly, z.state, z.work)
+    if z.tree.has_soft_contact:
+        detection(z.tree, z.params, z.assembly, z.work, z.touch)
+        springs(z.tree, z.params, z.work, z.touch)
     forces(z.tree, z.params, z.assembly, z.state, z.work, z.call)
     articulated(z.tree, z.assembly, z.work, z.call)
     return _joined(z.work.qdd, qd)

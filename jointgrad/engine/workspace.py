@@ -42,7 +42,8 @@ TREE = {
     "n_shapes": SCALAR, "n_runs": SCALAR, "n_pairs": SCALAR, "n_pair_rows": SCALAR,
     "shape_frame": INTEGERS, "shape_body": INTEGERS, "shape_kind": INTEGERS,
     "run_kind": INTEGERS, "run_first": INTEGERS, "run_tree_a": INTEGERS, "run_tree_b": INTEGERS,
-    "has_tree_pairs": SCALAR, "pair_kind": INTEGERS, "pair_a": INTEGERS, "pair_b": INTEGERS, "pair_row": INTEGERS, "pair_law": INTEGERS, "pair_spins": INTEGERS,
+    "has_tree_pairs": SCALAR, "pair_kind": INTEGERS, "pair_a": INTEGERS, "pair_b": INTEGERS, "pair_row": INTEGERS,
+    "pair_law": INTEGERS, "pair_spins": INTEGERS,
     # rows that do not come from shapes, in blocks of three: see stages/contact/ties.py
     "n_ties": SCALAR, "tie_kind": INTEGERS, "tie_a": INTEGERS, "tie_b": INTEGERS,
     "tie_row": INTEGERS, "tie_frame": INTEGERS, "tie_dof": INTEGERS, "tie_q": INTEGERS, "tie_dof2": INTEGERS, "tie_q2": INTEGERS,
@@ -100,7 +101,7 @@ TOUCH_BAR = {"shape": 6, "point": 3, "normal": 3, "gap": 1}
 # the other block. members of a tree: the sides on it
 BLOCK = {
     "n": CURSOR, "kind": LIST, "source": LIST, "body": LIST, "fork": LIST,
-    "root": LIST, "first": LIST, "other": LIST, "mirror": LIST, "seen": LIST, "member_first": LIST, "member": LIST,
+    "root": LIST, "first": LIST, "other": LIST, "mirror": LIST, "own": LIST, "seen": LIST, "member_first": LIST, "member": LIST,
     # rows as forces about the reference point, the effort they leave at each dof of the path, force at and motion of the
     # root, coefficients of ties
     "rows": 18, "effort": 3, "at_root": 18, "answer": 18, "weight": 3, "weight2": 3,
@@ -166,8 +167,8 @@ SCHEMA = Schema(
         "assembly_stage", "assembly_stage_adjoint",
         "kinematics", "kinematics_adjoint", "forces", "forces_adjoint", "articulated", "articulated_adjoint",
         *PAIR_KERNELS, "detection", "detection_adjoint", "springs", "springs_adjoint",
-        "blocks", "couplings", "sweeps", "kicks", "contact", "contact_adjoint", "sweeps_adjoint", "matrix_adjoint", "inertia_adjoint",
-        "rows_adjoint",
+        "blocks", "couplings", "sweeps", "kicks", "contact", "contact_adjoint", "sweeps_adjoint", "matrix_adjoint",
+        "inertia_adjoint", "rows_adjoint",
         "integration", "integration_adjoint", "outputs", "outputs_adjoint",
         "runge_kutta", "runge_kutta_adjoint", "step", "step_adjoint",
         "assemble", "advance", "write_outputs", "reverse_step", "reverse_outputs", "rollout", "rollout_adjoint", "evaluation",
@@ -237,7 +238,9 @@ def _block_rows(tree: Mapping[str, Any]) -> dict[str, int]:
 def lists_of(tree: Mapping[str, Any]) -> dict[str, int]:
     """How many integers each list has room for."""
     touches, blocks, couplings = tree["most_touches"], tree["most_blocks"], tree["most_couplings"]
-    block = dict.fromkeys(("kind", "source", "seen"), blocks) | dict.fromkeys(("body", "fork", "root", "member"), 2 * blocks)
+    block = dict.fromkeys(("kind", "source", "own", "seen"), blocks) | dict.fromkeys(
+        ("body", "fork", "root", "member"), 2 * blocks
+    )
     block |= {"first": blocks + 1, "other": couplings, "mirror": couplings, "member_first": tree["n_trees"] + 1}
     return {f"touch.{f}": touches for f in ("pair", "part")} | {f"block.{f}": n for f, n in block.items()}
 

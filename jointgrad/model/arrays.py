@@ -174,18 +174,33 @@ class Model:
         return array, None if array.shape == shape else array.shape[0]
 
 
+NOT_NEGATIVE = (
+    "link.mass", "joint.armature", "joint.damping", "joint.friction", "shape.size",
+    *(f"pair.{what}" for what in ("friction", "torsion", "rolling", "restitution", "stabilisation", "softness", "stiffness")),
+)  # fmt: skip
+
+
+def _row_names(topology: Topology) -> dict[str, tuple[str, ...]]:
+    return {
+        "link": topology.link_names, "joint": topology.joint_names, "shape": topology.shape_names, "pair": topology.pair_names,
+    }  # fmt: skip
+
+
 def check_physical(name: str, array: np.ndarray, topology: Topology) -> None:
     """Values that no body or joint can have."""
     from .checks import inertia_message, triangle_violation
 
-    flat = array.reshape(-1, *topology.shape_of(name))
+    shape = topology.shape_of(name)
+    if not math.prod(shape):
+        return
+    flat = array.reshape(-1, *shape)
 
     def row_name(row: int, names: tuple[str, ...]) -> str:
         return f'"{names[row]}"'
 
-    if name in ("link.mass", "joint.armature", "joint.damping") and (flat < 0).any():
+    if name in NOT_NEGATIVE and (flat < 0).any():
         row = int(np.argwhere(flat < 0)[0][1])
-        names = topology.link_names if name == "link.mass" else topology.joint_names
+        names = _row_names(topology)[name.split(".")[0]]
         raise InputError(
             f"{name} of {row_name(row, names)} is negative ({flat[flat < 0][0]:g}); it must be zero or more"
         )
@@ -195,9 +210,9 @@ def check_physical(name: str, array: np.ndarray, topology: Topology) -> None:
             raise InputError(inertia_message(topology.link_names[bad[0][1]], flat[tuple(bad[0])]))
     if name.endswith("placement") and (np.sum(flat[..., 3:] ** 2, -1) == 0).any():
         row = int(np.argwhere(np.sum(flat[..., 3:] ** 2, -1) == 0)[0][1])
-        names = topology.link_names if name.startswith("link") else topology.joint_names
+        names = _row_names(topology)[name.split(".")[0]]
         raise InputError(
-            f"the orientation in {name} of {name[:5].rstrip('.')} {row_name(row, names)} is a quaternion of zero length; "
+            f"the orientation in {name} of {name.split('.')[0]} {row_name(row, names)} is a quaternion of zero length; "
             "(1, 0, 0, 0) is no turn"
         )
     if name == "joint.axis":

@@ -324,7 +324,9 @@ def tree_arrays(tree: dict[str, Any]) -> dict[str, Any]:
 # ties -------------------------------------------------------------------------------------------------------------------
 
 
-def joint_ties(frames: list, frame_body: list[int], first_q: Any, first_dof: Any, tree: dict, mimics: dict) -> list[dict]:
+def joint_ties(
+    frames: list, frame_body: list[int], first_q: Any, first_dof: Any, tree: dict, mimics: dict
+) -> list[dict]:
     """Limits, dry friction and mimic rows; neighbours on a path share a block."""
     rows = []
     for i, f in enumerate(frames):
@@ -370,7 +372,9 @@ def loop_tie(kind: str, a: int, b: int) -> list[dict]:
 
 def warn_of_shapes(left_out: dict[str, list[str]], stacklevel: int) -> None:
     if left_out:
-        listed = "; ".join(f"{kind}: {', '.join(names[:4])}{' ...' if len(names) > 4 else ''}" for kind, names in left_out.items())
-        warnings.warn(f"shapes of these kinds do not touch anything yet: {listed}", UnsupportedWarning, stacklevel=stacklevel)
-
-
+        listed = "; ".join(
+            f"{kind}: {', '.join(names[:4])}{' ...' if len(names) > 4 else ''}" for kind, names in left_out.items()
+        )
+        warnings.warn(
+            f"shapes of these kinds do not touch anything yet: {listed}", UnsupportedWarning, stacklevel=stacklevel
+        )

@@ -17,8 +17,8 @@ INFINITE = (-float("inf"), float("inf"))
 @dataclass
 class Shape:
     """What a link looks like or touches with. Sizes (m) by kind: sphere (radius), capsule and cylinder (radius, half
-    length along z), box (half extents), ellipsoid (half axes), plane (none; z is its normal), points (radius, which may be zero), mesh (scale x, y, z), hfield
-    (half extents x, y, height, depth)."""
+    length along z), box (half extents), ellipsoid (half axes), plane (none; z is its normal), points (radius, which may be
+    zero), mesh (scale x, y, z), hfield (half extents x, y, height, depth)."""
 
     kind: str
     size: Sequence[float] = ()

@@ -108,7 +108,9 @@ def _frame(listing: Any, name: str) -> int:
     frames = listing.frame_of_joint.get(name)
     moving = [i for i in frames or () if listing.frames[i].kind in (REVOLUTE, PRISMATIC)]
     if not moving:
-        raise ModelError(f'joint "{name}", which another follows or is coupled to, does not exist or does not move in one way')
+        raise ModelError(
+            f'joint "{name}", which another follows or is coupled to, does not exist or does not move in one way'
+        )
     return moving[0]
 
 
@@ -138,10 +140,10 @@ def _couple(c: dict, one: Any, listing: Any, mimics: dict[int, int]) -> None:
 def _close(c: dict, one: Any, listing: Any, frame_body: list[int], contacts: Contacts, poses: list) -> None:
     """Marks on the two bodies of a loop, and its ties."""
     name = one.prefix + str(c.get("name", c["kind"]))
-    if "site1" in c:
-        places = [_site(one, listing, str(c[s])) for s in ("site1", "site2")]
-    else:
-        places = _anchored(c, one, listing, poses)
+    has_sites = "site1" in c
+    places = (
+        [_site(one, listing, str(c[s])) for s in ("site1", "site2")] if has_sites else _anchored(c, one, listing, poses)
+    )
     marks = []
     for k, (frame, R, p) in enumerate(places):
         marks.append(len(contacts.shapes))
@@ -166,7 +168,11 @@ def _site(one: Any, listing: Any, name: str) -> tuple[int | None, np.ndarray, np
     for link in one.robot.links.values():
         for site, position, orientation in link.sites:
             if site == name:
-                return _link_frame(one, listing, link.name), rotation(orientation), np.asarray(position, dtype=np.float64)
+                return (
+                    _link_frame(one, listing, link.name),
+                    rotation(orientation),
+                    np.asarray(position, dtype=np.float64),
+                )
     raise ModelError(f'a loop refers to the site "{name}", which no link has')
 
 

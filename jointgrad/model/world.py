@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,10 +26,20 @@ from .arrays import (
     Topology,
 )
 from .checks import check_actuator, check_joint, check_link, check_names, numbers, unit_quaternion
-from .contacts import PAIR_OPTIONS, Contacts, Default, Rule, contact_arrays, joint_ties, list_pairs, shapes_of, tree_arrays
-from .contacts import warn_of_shapes
+from .contacts import (
+    PAIR_OPTIONS,
+    Contacts,
+    Default,
+    Rule,
+    contact_arrays,
+    joint_ties,
+    list_pairs,
+    shapes_of,
+    tree_arrays,
+    warn_of_shapes,
+)
 from .description import Actuator, Description, Joint, Link, Shape
-from .errors import ModelError
+from .errors import ModelError, UnsupportedWarning
 from .laws import Impulse, Law, Spring
 from .loops import list_loops, pairs_of_files
 
@@ -151,7 +162,7 @@ class World:
         law of all pairs without one of their own; with None no shapes touch. constraints=False leaves out joint limits,
         dry friction, mimic joints and loops. max_contacts: room for points that touch at once.
         """
-        dt, integrator = self.dt if dt is None else dt, integrator or self.integrator
+        is_asked, dt, integrator = integrator is not None, self.dt if dt is None else dt, integrator or self.integrator
         if unphysical not in ("error", "warn"):
             raise ModelError(f'unphysical must be "error" or "warn", but is {unphysical!r}')
         if integrator not in INTEGRATORS:
@@ -176,14 +187,22 @@ class World:
         bodies = _bodies(listing)
         plan = _Plan(contact, constraints, max_contacts, self.rules)
         topology, contacts = _topology(listing, bodies, INTEGRATORS[integrator], plan, self.placed)
-        if topology.tree["has_impulses"] and INTEGRATORS[integrator] == INTEGRATORS["rk4"]:
-            raise ModelError(
-                "the rk4 integrator is for smooth forces, but this world has contacts, limits or dry friction that act by "
-                'impulses; take integrator="semi_implicit", contact=jg.Spring(), or contact=None, constraints=False'
-            )
+        if topology.tree["has_impulses"] and integrator == "rk4":
+            _refuse_impulses(is_asked)
+            topology.tree["integrator"] = INTEGRATORS["semi_implicit"]  # type: ignore[index]
         params = _params(listing, topology, self, dt, contacts)
         _check_moving_mass(listing, topology, params)
         return Model(topology, params, _initial(listing))
+
+
+def _refuse_impulses(is_asked: bool) -> None:
+    """Runge-Kutta steps are for smooth forces. A file's wish for them gives way to contact; the caller's own does not."""
+    why = "this world has contacts, limits or dry friction, which act by impulses, and rk4 is for smooth forces"
+    if is_asked:
+        raise ModelError(
+            f'{why}; take integrator="semi_implicit", or contact=jg.Spring() or None with constraints=False'
+        )
+    warnings.warn(f'{why}: integrator="semi_implicit" is taken', UnsupportedWarning, stacklevel=3)
 
 
 @dataclass
@@ -422,7 +441,13 @@ def _topology(
 
 
 def _contacts(
-    listing: _Listing, frame_body: list[int], tree: dict[str, Any], plan: _Plan, placed: list[Placed], first_q: Any, first_dof: Any
+    listing: _Listing,
+    frame_body: list[int],
+    tree: dict[str, Any],
+    plan: _Plan,
+    placed: list[Placed],
+    first_q: Any,
+    first_dof: Any,
 ) -> Contacts:
     """Shapes that touch, pairs of them, and ties, as the world and its files say."""
     contacts = Contacts()
@@ -435,7 +460,9 @@ def _contacts(
     if missed and plan.contact is not None:
         missing = [m for m in missed[:1] if m in [f'"{r.first}" and "{r.second}"' for r in plan.rules]]
         if missing:
-            raise ModelError(f"no two shapes that could touch are called {missing[0]}; names are those of links and shapes")
+            raise ModelError(
+                f"no two shapes that could touch are called {missing[0]}; names are those of links and shapes"
+            )
     if plan.constraints:
         mimics = list_loops(listing, frame_body, tree, contacts, placed)
         contacts.ties = joint_ties(listing.frames, frame_body, first_q, first_dof, tree, mimics) + contacts.ties

@@ -18,7 +18,14 @@ READS = (
     "params.link_mass", "params.link_com", "params.link_inertia", "params.link_drag_placement", "params.joint_placement",
     "params.joint_axis", "params.shape_placement",
 )  # fmt: skip
-WRITES = ("assembly.frame_pose", "assembly.placement", "assembly.inertia", "assembly.com", "assembly.drag", "assembly.shape")
+WRITES = (
+    "assembly.frame_pose",
+    "assembly.placement",
+    "assembly.inertia",
+    "assembly.com",
+    "assembly.drag",
+    "assembly.shape",
+)
 
 
 @traced

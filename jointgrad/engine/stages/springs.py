@@ -10,7 +10,7 @@ from ...compiler.elementary import detached, exp, inverse, log, maximum, minimum
 from ...compiler.kernel import accumulate, kernel, sweep
 from ...compiler.reverse import adjoint
 from ...compiler.trace import traced
-from ...model.arrays import ANDERSSON, BROWN, COULOMB, HOLLARS, IMPULSE
+from ...model.arrays import ANDERSSON, COULOMB, HOLLARS, IMPULSE
 
 READS = (
     "touch.point", "touch.normal", "touch.gap", "work.pose", "work.v", "params.pair_friction", "params.pair_static_friction",
@@ -63,9 +63,7 @@ def contact_force(point, normal, gap, v_a, v_b, reference_a, reference_b, mu, mu
 
 @traced
 def coulomb_force(point, normal, gap, v_a, v_b, reference_a, reference_b, mu, mu_s, transition, k, d, n):
-    return contact_force(
-        point, normal, gap, v_a, v_b, reference_a, reference_b, mu, mu_s, transition, k, d, n, coulomb
-    )
+    return contact_force(point, normal, gap, v_a, v_b, reference_a, reference_b, mu, mu_s, transition, k, d, n, coulomb)
 
 
 @traced
@@ -77,9 +75,7 @@ def andersson_force(point, normal, gap, v_a, v_b, reference_a, reference_b, mu, 
 
 @traced
 def hollars_force(point, normal, gap, v_a, v_b, reference_a, reference_b, mu, mu_s, transition, k, d, n):
-    return contact_force(
-        point, normal, gap, v_a, v_b, reference_a, reference_b, mu, mu_s, transition, k, d, n, hollars
-    )
+    return contact_force(point, normal, gap, v_a, v_b, reference_a, reference_b, mu, mu_s, transition, k, d, n, hollars)
 
 
 @traced

@@ -127,7 +127,7 @@ def still(anything):
 def prepare(tree, params, block):
     for k in range(block.n):
         block.x[k] = still(params.world_dt[0])
-        own = own_coupling(block, k)
+        own = block.own[k]
         is_cone = block.kind[k] == POINT and tree.is_cone != 0
         if is_cone:
             block.D[k] = cone_steps(block.A[own], block.active[k])
@@ -144,27 +144,15 @@ def prepare(tree, params, block):
 
 
 @sweep
-def own_coupling(block, k):
-    p = block.first[k]
-    while block.other[p] != k:
-        p += 1
-    return p
-
-
-@sweep
 def update(tree, block, t, k):
     """Impulses of block k after sweep t + 1."""
-    n, x, own = block.n, block.x[t * block.n + k], block.first[k]
+    n, x, own, first = block.n, block.x[t * block.n + k], block.own[k], block.first[k]
     y = block.start[k]
-    # those after k are as the last sweep left them; those before it are new
-    for p in range(block.first[k], block.first[k + 1]):
-        s = block.other[p]
-        if s < k:
-            y = gathered(y, block.G[p], block.x[(t + 1) * n + s])
-        else:
-            y = gathered(y, block.G[p], block.x[t * n + s])
-        if s == k:
-            own = p
+    # those from k on are as the last sweep left them; those before it are new, the newest last: y waits for that one
+    for p in range(own, block.first[k + 1]):
+        y = gathered(y, block.G[p], block.x[t * n + block.other[p]])
+    for p in range(first, own):
+        y = gathered(y, block.G[p], block.x[(t + 1) * n + block.other[p]])
     G, kind = block.G[own], block.kind[k]
     if kind == POINT:
         if tree.is_cone != 0:
@@ -199,9 +187,7 @@ def cone_update_reverse(x, x_bar, G, friction):
     direction = (safe_div(x[1], most), safe_div(x[2], most))
     along = direction[0] * x_bar[1] + direction[1] * x_bar[2]
     slips = 1.0 > part
-    e1, e2 = (
-        select(slips, part * (x_bar[i] - direction[i - 1] * along), x_bar[i]) for i in (1, 2)
-    )
+    e1, e2 = (select(slips, part * (x_bar[i] - direction[i - 1] * along), x_bar[i]) for i in (1, 2))
     most_bar = select(slips, along, 0.0)
     e0 = select(x[0] > 0.0, x_bar[0] + G[3] * e1 + G[6] * e2 + friction[0] * most_bar, 0.0)
     old = (0.0 * e0, G[1] * e0 + G[4] * e1 + G[7] * e2, G[2] * e0 + G[5] * e1 + G[8] * e2)
@@ -258,16 +244,14 @@ def returned(x_bar, G, e):
 
 @sweep
 def update_adjoint(tree, block, block_bar, t, k):
-    n, own, kind = block.n, block.first[k], block.kind[k]
+    n, own, kind = block.n, block.own[k], block.kind[k]
     x_bar = block_bar.x[k]
-    for p in range(block.first[k], block.first[k + 1]):
-        s = block.other[p]
-        if s > k:
-            x_bar = returned(x_bar, block.G[block.mirror[p]], block_bar.e[t * n + s])
-        elif s < k and t + 1 < tree.sweeps:
-            x_bar = returned(x_bar, block.G[block.mirror[p]], block_bar.e[(t + 1) * n + s])
-        elif s == k:
-            own = p
+    # the newest cotangents last
+    if t + 1 < tree.sweeps:
+        for p in range(own - 1, block.first[k] - 1, -1):
+            x_bar = returned(x_bar, block.G[block.mirror[p]], block_bar.e[(t + 1) * n + block.other[p]])
+    for p in range(block.first[k + 1] - 1, own, -1):
+        x_bar = returned(x_bar, block.G[block.mirror[p]], block_bar.e[t * n + block.other[p]])
     G, x = block.G[own], block.x[(t + 1) * n + k]
     if kind == POINT:
         if tree.is_cone != 0:
@@ -318,9 +302,7 @@ def plus_dyad(G_bar, e, x):
 @traced
 def own_row_bar(late, early):
     """A row saw the new value of the rows before it, the old value of those after it, and not itself."""
-    return tuple(
-        late[3 * i + j] if j < i else early[3 * i + j] if j > i else 0.0 for i in range(3) for j in range(3)
-    )
+    return tuple(late[3 * i + j] if j < i else early[3 * i + j] if j > i else 0.0 for i in range(3) for j in range(3))
 
 
 @traced
@@ -385,13 +367,13 @@ def matrix_adjoint(tree, params, block, block_bar):
         for t in range(tree.sweeps):
             start_bar = plus3(start_bar, block_bar.e[t * n + k])
         block_bar.b[k], D_bar = from_start(block.D[k], block.b[k], start_bar)
-        own = block.first[k]
+        own = block.own[k]
         for p in range(block.first[k], block.first[k + 1]):
             s = block.other[p]
             if s == k:
-                own = p
-                late, early = history(tree, params, block, block_bar, k, s, 1), history(
-                    tree, params, block, block_bar, k, s, 0
+                late, early = (
+                    history(tree, params, block, block_bar, k, s, 1),
+                    history(tree, params, block, block_bar, k, s, 0),
                 )
                 G_bar = own_cone_bar(late, early) if is_cone else own_row_bar(late, early)
             else:
@@ -409,4 +391,3 @@ def matrix_adjoint(tree, params, block, block_bar):
                 here, there = block_bar.A[p], block_bar.A[q]
                 block_bar.A[p] = with_mirror(here, there)
                 block_bar.A[q] = with_mirror(there, here)
-

@@ -192,7 +192,13 @@ def joint_row_adjoint(
     closing_bar = b_bar
     if kind == STOP_ROW:
         q_bar, closing_bar, limit, stabilisation, dt_bar = stop_demand_adjoint(
-            state.q[q], closing, params.joint_limit[i], params.world_stabilisation[0], params.world_limit_margin[0], dt, b_bar
+            state.q[q],
+            closing,
+            params.joint_limit[i],
+            params.world_stabilisation[0],
+            params.world_limit_margin[0],
+            dt,
+            b_bar,
         )
         accumulate(state_bar.q, q, q_bar)
         accumulate(params_bar.joint_limit, i, limit)
@@ -240,7 +246,12 @@ def side_of_dof(tree, block, k, d):
 @sweep
 def joints_adjoint(tree, params, params_bar, state, state_bar, multiplier, block, block_bar, k):
     r = 3 * block.source[k]
-    weight, weight2, closing, x = block.weight[k], block.weight2[k], block.closing[k], block.x[tree.sweeps * block.n + k]
+    weight, weight2, closing, x = (
+        block.weight[k],
+        block.weight2[k],
+        block.closing[k],
+        block.x[tree.sweeps * block.n + k],
+    )
     b, low, high = block_bar.b[k], block_bar.low[k], block_bar.high[k]
     if tree.tie_row[r] != NO_ROW:
         joint_row_adjoint(
@@ -289,9 +300,7 @@ def six_of(field, d):
 @sweep
 def free_adjoint(tree, work, work_bar, block, block_bar, b):
     d = tree.dof[b]
-    force, rates = moved_free_motion_adjoint(
-        work.pose[b], work.arm[b], six_of(block_bar.free, d), block_bar.root[b]
-    )
+    force, rates = moved_free_motion_adjoint(work.pose[b], work.arm[b], six_of(block_bar.free, d), block_bar.root[b])
     accumulate(work_bar.pose, b, force)
     for k in range(6):
         accumulate(block_bar.rate, d + k, rates[k])
@@ -323,9 +332,7 @@ def rows_adjoint(
     prepare(tree, params, state, work, block_bar)
     for k in range(block.n):
         if block.kind[k] != BOUNDED:
-            point_adjoint(
-                tree, params, params_bar, work, work_bar, multiplier, touch, touch_bar, block, block_bar, k
-            )
+            point_adjoint(tree, params, params_bar, work, work_bar, multiplier, touch, touch_bar, block, block_bar, k)
         elif tree.tie_kind[block.source[k]] == JOINT_TIE:
             joints_adjoint(tree, params, params_bar, state, state_bar, multiplier, block, block_bar, k)
         else:
@@ -366,5 +373,3 @@ def felt_at(tree, params, multiplier, r, weight, weight2):
     if d2 >= 0:
         mu2 = multiplier.mu[d2]
     return felt_by_joint(weight, mu, weight2, mu2)
-
-

@@ -18,6 +18,7 @@ from ....model.arrays import IMPULSE
 from .paths import POINT, SPIN, joined, open_block, reach_roots, three
 from .ties import tie_blocks
 
+
 def tangents(n):
     """Two directions across a unit normal, without a branch (Duff et al. 2017)."""
     sign = select(n[2] < 0.0, -1.0, 1.0)
@@ -49,9 +50,7 @@ def spin_rows(normal):
 def closing(rows_a, v_a, rise_a, rows_b, v_b, rise_b, dt):
     """Velocity along the rows if there were no impulse."""
     a, b = add(v_a, scale(rise_a, dt)), add(v_b, scale(rise_b, dt))
-    return tuple(
-        motion_work(a, f) + motion_work(b, g) for f, g in zip(three(rows_a), three(rows_b), strict=True)
-    )
+    return tuple(motion_work(a, f) + motion_work(b, g) for f, g in zip(three(rows_a), three(rows_b), strict=True))
 
 
 @traced
@@ -186,6 +185,8 @@ def list_couplings(tree, touch, block):
                     block.n = 0
                     return
                 block.other[p] = s
+                if s == k:
+                    block.own[k] = p
                 p += 1
     block.first[n] = p
     # seen[s] counts the blocks before k that have s as neighbour

@@ -291,9 +291,7 @@ def moved_weld_demand(closing, A, B, stabilisation, dt, A_delta=(0.0,) * 6, B_de
 
 
 moved_connect_rows_adjoint = adjoint(moved_connect_rows, "A_delta B_delta", at_zero="A_delta B_delta")
-moved_weld_demand_adjoint = adjoint(
-    moved_weld_demand, "A_delta B_delta stabilisation dt", at_zero="A_delta B_delta"
-)
+moved_weld_demand_adjoint = adjoint(moved_weld_demand, "A_delta B_delta stabilisation dt", at_zero="A_delta B_delta")
 connect_demand_adjoint = adjoint(connect_demand, "A B stabilisation dt")
 
 

@@ -1,8 +1,8 @@
 """Where boxes meet spheres, capsules and each other.
 
 Capsules and boxes meet a box in two halves. A search finds the features that touch (faces, edges, corners), as numbers
--1, 0, 1 along the axes of a box: one sign is a face, two are an edge, three a corner. Nothing is differentiated through it.
-An operator then computes each point from the features, and its derivative is that of the features found.
+-1, 0, 1 along the axes of a box: one sign is a face, two are an edge, three a corner. Nothing is differentiated through
+it. An operator then computes each point from the features, and its derivative is that of the features found.
 """
 
 from ....algebra.vector import add, column, cross, dot, neg, product, scale, sub, times, transposed, transposed_times
@@ -19,16 +19,17 @@ from .points import (
     where_it_exists,
 )
 
-# Sine of the angle by which a normal may leave the cone of an edge or a corner: a capsule that lies flat on a face touches both
-# edges that it crosses, and no tilt is exactly zero. The same angle as for parallel segments.
+# Sine of the angle by which a normal may leave the cone of an edge or a corner: a capsule that lies flat on a face
+# touches both edges that it crosses, and no tilt is exactly zero. The same angle as for parallel segments.
 FLAT = PARALLEL**0.5
-# An edge must separate better than the best face by this part of the face's depth and of the boxes' size. Where they tie, as in
-# a stack that is turned about the vertical, the face holds the whole area of contact and the edges a point of it.
+# An edge must separate better than the best face by these parts of the face's depth and of the boxes' size, and a face
+# of B better than one of A. Where a face and an edge tie, as in a stack that is turned about the vertical, the face
+# holds the whole area of contact and the edges a point of it.
 EDGE_MARGIN, SIZE_MARGIN = 0.05, 1e-6
 # Square of the sine of the angle below which two edges have no normal of their own: faces separate such boxes as well.
 SAME_DIRECTION = 1e-6
-# Part of its extent by which a reference face is widened before the other face is clipped to it. Boxes of one size stand
-# exactly on each other; their sides, and the rounding in them, must not decide how many points there are.
+# Part of its extent by which a reference face is widened before the other face is clipped to it. Boxes of one size
+# stand exactly on each other; the rounding of their sides must not decide how many points there are.
 SLACK = 1e-5
 
 
@@ -59,12 +60,12 @@ def entrywise(a, b):
     return tuple(x * y for x, y in zip(a, b, strict=True))
 
 
-# a sphere ---------------------------------------------------------------------------------------------------------------
+# a sphere -------------------------------------------------------------------------------------------------------------
 
 
 def way_to_box(place, size):
-    """From a place in a box's axes to the nearest point of its surface: direction, and distance along it. Inside, the distance
-    is negative and the direction is away from the nearest face, so that both go on through the surface."""
+    """From a place in a box's axes to the nearest point of its surface: direction, and distance along it. Inside, the
+    distance is negative and the direction is away from the nearest face, so that both go on through the surface."""
     # zero between two faces as a constant: a direction this short must not pass on rounding of what cancels
     way = tuple(select(x > h, h - x, select(-h > x, -h - x, 0.0)) for x, h in zip(place, size, strict=True))
     square = dot(way, way)
@@ -92,7 +93,7 @@ moved_box_sphere = along_motions(box_sphere)
 box_sphere_adjoint = adjoint_along_motions(moved_box_sphere)
 
 
-# a capsule --------------------------------------------------------------------------------------------------------------
+# a capsule ------------------------------------------------------------------------------------------------------------
 
 
 def face_separation(middle, axis, half, size):
@@ -102,8 +103,8 @@ def face_separation(middle, axis, half, size):
 
 
 def edge_in_touch(k, signs, middle, axis, half, size):
-    """One edge of a box, along its axis k, and a segment: (do they touch there, or at a corner of the edge; the feature; the
-    square of the distance; the height of the segment above it)."""
+    """One edge of a box, along its axis k, and a segment: (do they touch there, or at a corner of the edge; the
+    feature; the square of the distance; the height of the segment above it)."""
     i, j = (k + 1) % 3, (k + 2) % 3
     from_edge = tuple(m if n == k else m - signs[n] * size[n] for n, m in enumerate(middle))
     s, t = closest_on_segments(axis[k], dot(axis, from_edge), from_edge[k], half, size[k])
@@ -111,7 +112,7 @@ def edge_in_touch(k, signs, middle, axis, half, size):
     feature = tuple(corner if n == k else signs[n] for n in range(3))
     way = tuple(f + s * u - (t if n == k else 0.0) for n, (f, u) in enumerate(zip(from_edge, axis, strict=True)))
     square = dot(way, way)
-    # the normal of an edge is across both directions; it must point away from the box, and so must the way from a corner
+    # the normal of an edge is across both directions; it must point away from the box, as must the way from a corner
     sine = root(maximum(axis[i] * axis[i] + axis[j] * axis[j], PARALLEL))
     out_i, out_j = signs[i] * axis[j], -signs[j] * axis[i]
     outward = sign(out_i + out_j)
@@ -133,11 +134,11 @@ def nearer(is_candidate, here, best):
 
 @traced
 def box_capsule_features(A, a, B, b):
-    """What of the box A touches the capsule B between its ends: six numbers, the feature on the side of the capsule's lower end,
-    and that on the side of its upper end. A feature of zeros says that the end itself may touch.
+    """What of the box A touches the capsule B between its ends: six numbers, the feature on the side of the capsule's
+    lower end, and that on the side of its upper end. A feature of zeros says that the end itself may touch.
 
-    The distance of a point of the axis from the box is convex along the axis. So the closest point is an end, or faces an
-    edge or a corner; and where the axis is parallel to a face it crosses one edge on the way to each end.
+    The distance of a point of the axis from the box is convex along the axis. So the closest point is an end, or faces
+    an edge or a corner; and where the axis is parallel to a face it crosses one edge on the way to each end.
     """
     middle, axis = transposed_times(A[:9], sub(B[9:], A[9:])), transposed_times(A[:9], column(B[:9], 2))
     nowhere = ((0.0, 0.0, 0.0), FAR, -FAR)
@@ -187,8 +188,8 @@ def edge_contact(A, a, B, b, feature):
 
 @traced
 def box_capsule(A, a, B, b, features, side):
-    """The contact on one side, -1 or +1, of the capsule: where a feature of the box was found there, that; else the end sphere.
-    Beyond a feature the end is farther from the box than it, so the two hand over where they coincide."""
+    """The contact on one side, -1 or +1, of the capsule: with the feature of the box that was found there, else of the
+    sphere at that end. Beyond a feature the end is farther from the box, so the two hand over where they coincide."""
     feature = choose(side > 0.0, features[3:], features[:3])
     signs = dot(feature, feature)
     end_point, end_normal, end_gap = box_sphere_contact(A, a, axis_point(B, side * b[1]), b[0])
@@ -207,7 +208,7 @@ moved_box_capsule = along_motions(box_capsule)
 box_capsule_adjoint = adjoint_along_motions(moved_box_capsule)
 
 
-# a box ------------------------------------------------------------------------------------------------------------------
+# a box ----------------------------------------------------------------------------------------------------------------
 
 
 def clearly_above(separation, size):
@@ -216,10 +217,11 @@ def clearly_above(separation, size):
 
 
 def best_edges(C, way, a, b, level, found):
-    """The pair of edges that separates two boxes better than `level`, as (edge of A, edge of B, separation); else `found`.
+    """The pair of edges that separates two boxes better than `level`: (edge of A, edge of B, separation). If there is
+    none, `found` and `level`.
 
-    C[i, j] is the cosine of axis i of A and axis j of B, `way` leads from A to B in A's axes. All that is asked of the cross
-    product of two axes follows from C.
+    C[i, j] is the cosine of axis i of A and axis j of B, `way` leads from A to B in A's axes. All that is asked of the
+    cross product of two axes follows from C.
     """
     edge_A, edge_B, best = *found, level
     for i in range(3):
@@ -246,8 +248,8 @@ def best_edges(C, way, a, b, level, found):
 def box_box_features(A, a, B, b):
     """Which features of two boxes touch, by separating axes: seven numbers (holder, first (3), second (3)).
 
-    Holder 1: a face of A is the reference face, `first` is it, in A's axes; `second` is the incident face of B, in B's axes.
-    Holder -1: the same with A and B exchanged. Holder 0: `first` is an edge of A, `second` an edge of B.
+    Holder 1: a face of A is the reference face, `first` is it, in A's axes; `second` is the incident face of B, in B's
+    axes. Holder -1: the same with A and B exchanged. Holder 0: `first` is an edge of A, `second` an edge of B.
     """
     C, way = product(transposed(A[:9]), B[:9]), sub(B[9:], A[9:])
     way_A, way_B = transposed_times(A[:9], way), transposed_times(B[:9], way)
@@ -276,7 +278,7 @@ def face_frame(pose, size, face):
 
 
 def touching_faces(A, a, B, b, features):
-    """Frames of the reference and of the incident face, and the sign that turns the reference normal to point from B to A."""
+    """Frames of the reference and of the incident face; the sign that turns the reference normal from B to A."""
     A_holds = features[0] > 0.0
     reference = face_frame(choose(A_holds, A, B), choose(A_holds, a, b), features[1:4])
     incident = face_frame(choose(A_holds, B, A), choose(A_holds, b, a), features[4:7])
@@ -296,8 +298,8 @@ def widened(extents):
 
 
 def crossing(start, end, extents):
-    """The part (enter, leave) of the way from start to end, as parts of one, inside a rectangle (Liang and Barsky's cuts); leave
-    is less than enter where there is none."""
+    """The part (enter, leave) of the way from start to end, as parts of one, inside a rectangle, by the cuts of Liang
+    and Barsky; leave is less than enter where there is none."""
     enter, leave = 0.0, 1.0
     for x, y, h in zip(start, end, extents, strict=True):
         for side in (-1.0, 1.0):
@@ -311,8 +313,8 @@ def crossing(start, end, extents):
 
 @traced
 def box_box_clip(A, a, B, b, features, sx, sy, leaves):
-    """An edge of the incident face, from its corner (sx, sy) on round the face, cut to the reference face: the point where it
-    enters (leaves = -1), the corner itself if that is inside; or where it leaves (+1), if it does before its end."""
+    """An edge of the incident face, from its corner (sx, sy) on round the face, cut to the reference face: the point
+    where it enters (leaves = -1), the corner itself if that is inside; or where it leaves (+1), if before its end."""
     (middle, normal, directions, extents), incident, turn = touching_faces(A, a, B, b, features)
     start = face_corner(incident[0], incident[2], incident[3], sx, sy)
     end = face_corner(incident[0], incident[2], incident[3], -sy, sx)

@@ -5,10 +5,11 @@ from ....compiler.elementary import clamp, inverse, maximum, minimum, select
 from ....compiler.trace import traced
 from .points import adjoint_along_motions, along_motions, plane_contact, spheres_contact, where_it_exists
 
-# Square of the sine of the angle below which two segments count as parallel (about 0.2 degrees). Where they cross there,
-# the ends of their overlap are farther apart than the closest points by L^2 1e-5 / (2 d), for ends L from the crossing and
-# axes d apart: 0.1 mm for a metre of overlap and d = 0.1 m, a micrometre for limbs. Where they do not cross, one of the
-# ends is the closest point. At greater angles the closest points move at most 300 times as fast as the capsules.
+# Square of the sine of the angle below which two segments count as parallel (about 0.2 degrees). Where they cross, the
+# ends of their overlap are then farther apart than the closest points by at most L^2 1e-5 / (2 d), for ends L from the
+# crossing and axes d apart: 0.01 mm for an overlap of 0.9 m and d = 0.1 m, a micrometre for limbs. Where they do not
+# cross, one of the ends is the closest point. At greater angles the closest points move at most about 300 times as
+# fast as the capsules.
 PARALLEL = 1e-5
 
 
@@ -49,8 +50,8 @@ def closest_on_segments(cosine, offset_u, offset_v, half_u, half_v):
 
 @traced
 def capsule_capsule(A, a, B, b, side):
-    """Parallel capsules side by side: the lower (-1) or upper (+1) end of their overlap along A. Otherwise +1 is the pair
-    of closest points, and -1 does not exist."""
+    """Parallel capsules side by side: the lower (-1) or upper (+1) end of their overlap along A. Otherwise +1 is the
+    pair of closest points, and -1 does not exist."""
     u, v, between_middles = column(A[:9], 2), column(B[:9], 2), sub(A[9:], B[9:])
     cosine, offset_u, offset_v = dot(u, v), dot(u, between_middles), dot(v, between_middles)
     spread = maximum(cosine, -cosine) * b[1]

@@ -190,8 +190,13 @@ def box_plane_pairs(tree, params, touch):
             a, b = tree.pair_a[p], tree.pair_b[p]
             for part in range(8):
                 contact = box_plane(
-                    touch.shape[a], params.shape_size[a], touch.shape[b], params.shape_size[b], sign_of(part & 1), sign_of(part & 2),
-                    sign_of(part & 4)
+                    touch.shape[a],
+                    params.shape_size[a],
+                    touch.shape[b],
+                    params.shape_size[b],
+                    sign_of(part & 1),
+                    sign_of(part & 2),
+                    sign_of(part & 4),
                 )
                 note(tree, params, touch, p, part, contact)
 
