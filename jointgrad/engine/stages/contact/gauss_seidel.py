@@ -11,7 +11,7 @@ Algorithm 1, corrected).
 """
 
 from ....algebra.spatial import add
-from ....compiler.elementary import clamp, inverse, maximum, safe_div, safe_norm, select
+from ....compiler.elementary import clamp, inverse, maximum, root, safe_div, select
 from ....compiler.kernel import accumulate, kernel, sweep
 from ....compiler.reverse import adjoint
 from ....compiler.trace import traced
@@ -19,6 +19,8 @@ from .paths import POINT, SPIN
 
 # a row that no impulse can move (a direction that the joints do not have) takes no part
 IMMOVABLE = 1e-12
+# stands in for a squared impulse of zero, whose root has no derivative
+TINY = 1e-280
 
 
 def reciprocal(a, active):
@@ -84,9 +86,9 @@ def cone_update(x, y, G, friction):
     # no normal impulse, no friction: the cone has closed
     most, change = friction[0] * n, n - x[0]
     p1, p2 = y[1] + G[3] * change, y[2] + G[6] * change
-    length = safe_norm((p1, p2))
-    slips = length > most
-    part = select(slips, most * inverse(select(slips, length, 1.0)), 1.0)
+    # most / length as most length / length^2: the root and the quotient need not wait for each other
+    square = maximum(p1 * p1 + p2 * p2, TINY)
+    part = select(square > most * most, most * root(square) * inverse(square), 1.0)
     return n, part * p1, part * p2, part
 
 
@@ -144,31 +146,36 @@ def prepare(tree, params, block):
 
 
 @sweep
-def update(tree, block, t, k):
-    """Impulses of block k after sweep t + 1."""
-    n, x, own, first = block.n, block.x[t * block.n + k], block.own[k], block.first[k]
+def update(tree, block, t, k, newest):
+    """Impulses of block k after sweep t + 1; `newest` are those of block k - 1."""
+    n, own, last = block.n, block.own[k], block.own[k] - 1
     y = block.start[k]
     # those from k on are as the last sweep left them; those before it are new, the newest last: y waits for that one
     for p in range(own, block.first[k + 1]):
         y = gathered(y, block.G[p], block.x[t * n + block.other[p]])
-    for p in range(first, own):
+    for p in range(block.first[k], last):
         y = gathered(y, block.G[p], block.x[(t + 1) * n + block.other[p]])
-    G, kind = block.G[own], block.kind[k]
+    if last >= block.first[k]:
+        # not by way of memory where it can be helped
+        y = gathered(y, block.G[last], newest if block.other[last] == k - 1 else block.x[(t + 1) * n + block.other[last]])
+    x, G, kind = block.x[t * n + k], block.G[own], block.kind[k]
     if kind == POINT:
         if tree.is_cone != 0:
             return cone_update(x, y, G, block.friction[k])
         return pyramid_update(x, y, G, block.friction[k])
     if kind == SPIN:
-        return spin_update(x, y, G, block.friction[k], block.x[(t + 1) * n + k - 1])
+        return spin_update(x, y, G, block.friction[k], newest)
     return bounded_update(x, y, G, block.low[k], block.high[k])
 
 
 @kernel
 def sweeps(tree, params, block):
     prepare(tree, params, block)
+    newest = still(params.world_dt[0])
     for t in range(tree.sweeps):
         for k in range(block.n):
-            block.x[(t + 1) * block.n + k] = update(tree, block, t, k)
+            newest = update(tree, block, t, k, newest)
+            block.x[(t + 1) * block.n + k] = newest
 
 
 # the reverse: from the last sweep to the first, block after block backwards -----------------------------------------------
