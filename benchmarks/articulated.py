@@ -8,12 +8,10 @@ Times are processor time, best of interleaved repeats; the machine may be busy, 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -23,6 +21,7 @@ import mujoco
 import numpy as np
 import pinocchio as pin
 from oracles.mujoco_model import mujoco_model
+from timing import best, exponent, print_goals, write
 
 import jointgrad as jg
 
@@ -30,19 +29,8 @@ DT, BATCH, STEPS = 2e-3, 256, 100
 ZOO = ("laikago()", "pendulum(7)", "cart_pole()", "double_pendulum()", "random_tree(8, 1)")
 
 
-def best(runs: dict, repeats: int) -> dict[str, float]:
-    """Least processor time of each, in seconds; one after the other in every round, so that all meet the same machine."""
-    found = dict.fromkeys(runs, float("inf"))
-    for _ in range(repeats):
-        for name, run in runs.items():
-            start = time.process_time()
-            run()
-            found[name] = min(found[name], time.process_time() - start)
-    return found
-
-
 def laikago_in_flight(batch: int, steps: int):
-    model = jg.zoo.laikago().compile(dt=DT)
+    model = jg.zoo.laikago().compile(dt=DT, contact=None)
     rng = np.random.default_rng(0)
     start = model.initial_state(batch)
     start.q[:, 7:] += 0.1 * rng.normal(size=(batch, 12))
@@ -167,11 +155,6 @@ def chain(n: int):
     return robot.compile(dt=1e-4)
 
 
-def exponent(sizes, times) -> float:
-    """Slope of time against size, both as logarithms: 1 is linear."""
-    return float(np.polyfit(np.log(sizes), np.log(times), 1)[0])
-
-
 def growth(repeats: int) -> dict:
     """How forward and backward time grow with links, steps and batch."""
 
@@ -190,7 +173,7 @@ def growth(repeats: int) -> dict:
         )
         return times["forward"], times["backward"]
 
-    laikago = jg.zoo.laikago().compile(dt=DT)
+    laikago = jg.zoo.laikago().compile(dt=DT, contact=None)
     sweeps = {
         "links": ([8, 16, 32, 64, 128, 256, 512], lambda n: timed(chain(n), 8, 20)),
         "steps": ([100, 200, 400, 800, 1600], lambda n: timed(laikago, 16, n)),
@@ -303,12 +286,8 @@ def main() -> None:
         f"per environment and step: ours {found['forward_us']:.3f} us, MuJoCo {found['mujoco_us']:.2f} us, "
         f"aba {found['pinocchio_aba_us']:.2f} us"
     )
-    for key, sign, goal, words in GOALS:
-        met = found[key] >= goal if sign == ">=" else found[key] <= goal
-        print(f"{'ok  ' if met else 'MISS'} {found[key]:8.2f}  (goal {sign} {goal:g})  {words}")
-    options.out.mkdir(parents=True, exist_ok=True)
-    (options.out / "results.json").write_text(json.dumps(found, indent=2))
-    print(f"written to {options.out}")
+    print_goals(found, GOALS)
+    write(found, options.out)
 
 
 if __name__ == "__main__":

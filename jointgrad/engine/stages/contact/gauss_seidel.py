@@ -157,7 +157,9 @@ def update(tree, block, t, k, newest):
         y = gathered(y, block.G[p], block.x[(t + 1) * n + block.other[p]])
     if last >= block.first[k]:
         # not by way of memory where it can be helped
-        y = gathered(y, block.G[last], newest if block.other[last] == k - 1 else block.x[(t + 1) * n + block.other[last]])
+        y = gathered(
+            y, block.G[last], newest if block.other[last] == k - 1 else block.x[(t + 1) * n + block.other[last]]
+        )
     x, G, kind = block.x[t * n + k], block.G[own], block.kind[k]
     if kind == POINT:
         if tree.is_cone != 0:
