@@ -36,7 +36,7 @@ def lanes() -> int:
 
 @functools.cache
 def library(n_lanes: int, parts: int) -> Library:
-    return Library(SCHEMA, KERNELS, n_lanes, parts)
+    return Library(SCHEMA, KERNELS, n_lanes, parts, (__name__, library.__name__))
 
 
 @functools.cache

@@ -167,8 +167,8 @@ SCHEMA = Schema(
         "assembly_stage", "assembly_stage_adjoint",
         "kinematics", "kinematics_adjoint", "forces", "forces_adjoint", "articulated", "articulated_adjoint",
         *PAIR_KERNELS, "detection", "detection_adjoint", "springs", "springs_adjoint",
-        "blocks", "couplings", "sweeps", "kicks", "contact", "contact_adjoint", "sweeps_adjoint", "matrix_adjoint",
-        "inertia_adjoint", "rows_adjoint",
+        "blocks", "tie_blocks", "couplings", "sweeps", "kicks", "contact", "contact_adjoint", "sweeps_adjoint", "matrix_adjoint",
+        "inertia_adjoint", "rows_adjoint", "ties_adjoint",
         "integration", "integration_adjoint", "outputs", "outputs_adjoint",
         "runge_kutta", "runge_kutta_adjoint", "step", "step_adjoint",
         "assemble", "advance", "write_outputs", "reverse_step", "reverse_outputs", "rollout", "rollout_adjoint", "evaluation",
@@ -253,6 +253,8 @@ def unused_kernels(tree: Mapping[str, Any]) -> tuple[str, ...]:
         unused.append("detection")
     if not tree["has_soft_contact"]:
         unused.append("springs")
+    if not tree["n_ties"]:
+        unused += ["tie_blocks", "ties"]
     if not tree["has_impulses"]:
         unused += ["contact", "blocks", "couplings", "sweeps", "kicks", "matrix", "inertia", "rows"]
     if tree["integrator"] != RK4:

@@ -9,7 +9,7 @@ or two orientations (WELD).
 from ....algebra.spatial import add, neg, sub
 from ....algebra.vector import column, cross, scale
 from ....compiler.elementary import detached, inverse, maximum, select
-from ....compiler.kernel import any_above, sweep
+from ....compiler.kernel import any_above, kernel, sweep
 from ....compiler.reverse import adjoint
 from ....compiler.trace import traced
 from ....model.arrays import CONNECT, JOINT_TIE, MIMIC_ROW, NO_ROW, STOP_ROW
@@ -261,7 +261,7 @@ def loop_tie(tree, params, work, touch, block, t):
     reach_roots(tree, work, block, k)
 
 
-@sweep
+@kernel
 def tie_blocks(tree, params, state, work, touch, block):
     for t in range(tree.n_ties):
         if tree.tie_kind[t] == JOINT_TIE:
