@@ -20,6 +20,10 @@ def clear_work(tree, work, work_bar):
         work_bar.pose[b] = six_zeros(work.v[b][0])
         work_bar.v[b] = six_zeros(work.v[b][0])
     work_bar.c[tree.n_bodies] = six_zeros(work.v[0][0])
+    for t in range(tree.n_tendons):
+        work_bar.length[t] = zero(work.v[0][0])
+        work_bar.speed[t] = zero(work.v[0][0])
+        work_bar.pull[t] = zero(work.v[0][0])
 
 
 @sweep

@@ -21,6 +21,7 @@ from .stages.articulated import articulated
 from .stages.assembly import assembly_stage
 from .stages.forces import forces
 from .stages.kinematics import kinematics
+from .stages.tendons import tendons
 from .step import step as step_kernel
 from .workspace import PARAMS, SCHEMA, rows_of
 
@@ -99,6 +100,7 @@ def acceleration(
     """qdd of the state."""
     z = _with_state(model, q, qd, u, force, params)
     kinematics(z.tree, z.params, z.assembly, z.state, z.work)
+    tendons(z.tree, z.params, z.state, z.work)
     forces(z.tree, z.params, z.assembly, z.state, z.work, z.call)
     articulated(z.tree, z.assembly, z.work, z.call)
     return _joined(z.work.qdd, qd)

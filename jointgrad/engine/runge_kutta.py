@@ -16,6 +16,7 @@ from .stages.forces import forces, forces_adjoint
 from .stages.integration import advanced, advanced_adjoint, move, move_adjoint
 from .stages.kinematics import kinematics, kinematics_adjoint
 from .stages.outputs import outputs_adjoint
+from .stages.tendons import tendons, tendons_adjoint
 
 
 @traced
@@ -107,6 +108,7 @@ def evaluate(tree, params, assembly, state, work, runge, call, k):
     for d in range(tree.n_dofs):
         state.qd[d] = runge.qd[k * tree.n_dofs + d]
     kinematics(tree, params, assembly, state, work)
+    tendons(tree, params, state, work)
     forces(tree, params, assembly, state, work, call)
     articulated(tree, assembly, work, call)
     for d in range(tree.n_dofs):
@@ -192,6 +194,7 @@ def runge_kutta_adjoint(
         clear_work(tree, work, work_bar)
         articulated_adjoint(tree, assembly, assembly_bar, work, work_bar, multiplier, call)
         forces_adjoint(tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, call)
+        tendons_adjoint(tree, params, params_bar, state, state_bar, work, work_bar)
         if call.wants_outputs != 0 and k == 0:
             outputs_adjoint(tree, assembly, assembly_bar, work, work_bar, output_bar)
         kinematics_adjoint(tree, params_bar, assembly_bar, state, state_bar, work, work_bar, call)

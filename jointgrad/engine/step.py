@@ -1,6 +1,6 @@
 """One step, as a table of contents: one call per stage down the page, the same calls back up.
 
-q, qd, u -> kinematics -> forces -> articulated -> integration -> next q, qd
+q, qd, u -> kinematics -> tendons -> forces -> articulated -> integration -> next q, qd
 """
 
 from ..compiler.kernel import kernel
@@ -11,6 +11,7 @@ from .stages.forces import forces, forces_adjoint
 from .stages.integration import integration, integration_adjoint
 from .stages.kinematics import kinematics, kinematics_adjoint
 from .stages.outputs import outputs_adjoint
+from .stages.tendons import tendons, tendons_adjoint
 from .workspace import RK4
 
 
@@ -20,6 +21,7 @@ def step(tree, params, assembly, state, work, runge, call):
         runge_kutta(tree, params, assembly, state, work, runge, call)
     else:
         kinematics(tree, params, assembly, state, work)
+        tendons(tree, params, state, work)
         forces(tree, params, assembly, state, work, call)
         articulated(tree, assembly, work, call)
         integration(tree, params, state, work)
@@ -45,6 +47,7 @@ def step_adjoint(
         integration_adjoint(tree, params, params_bar, state, state_bar, work, work_bar)
         articulated_adjoint(tree, assembly, assembly_bar, work, work_bar, multiplier, call)
         forces_adjoint(tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, call)
+        tendons_adjoint(tree, params, params_bar, state, state_bar, work, work_bar)
         if call.wants_outputs != 0:
             outputs_adjoint(tree, assembly, assembly_bar, work, work_bar, output_bar)
         kinematics_adjoint(tree, params_bar, assembly_bar, state, state_bar, work, work_bar, call)

@@ -13,6 +13,7 @@ from .stages.assembly import assembly_stage, assembly_stage_adjoint
 from .stages.forces import forces
 from .stages.kinematics import kinematics, kinematics_adjoint
 from .stages.outputs import outputs, outputs_adjoint
+from .stages.tendons import tendons
 from .step import step, step_adjoint
 
 # what a program does: keep the present state in a slot, go back to one, go on some steps, reverse one step
@@ -411,6 +412,7 @@ def evaluation(tree, params, gauge, assembly, state, work, output, call, at):
     fill(state.qd, tree.n_dofs, call.qd0, 0, at)
     controls(tree, state, call, at)
     kinematics(tree, params, assembly, state, work)
+    tendons(tree, params, state, work)
     forces(tree, params, assembly, state, work, call)
     articulated(tree, assembly, work, call)
     outputs(tree, assembly, work, output)

@@ -30,6 +30,11 @@ TREE = {
     "parent": INTEGERS, "kind": INTEGERS, "frame": INTEGERS, "q": INTEGERS, "dof": INTEGERS, "n_dof": INTEGERS,
     "reference": INTEGERS, "is_last": INTEGERS,
     "actuator_kind": INTEGERS, "actuator_dof": INTEGERS, "actuator_q": INTEGERS,
+    # tendons: sums of coordinates. tendon_first is each one's first term, and at the end the number of terms
+    "n_tendons": SCALAR, "tendon_first": INTEGERS, "term_dof": INTEGERS, "term_q": INTEGERS,
+    # which actuators drive joints and which tendons, and of the latter the tendon
+    "n_joint_drives": SCALAR, "joint_drive": INTEGERS, "n_tendon_drives": SCALAR, "tendon_drive": INTEGERS,
+    "actuator_tendon": INTEGERS,
 }  # fmt: skip
 
 # every number a gradient may be asked for; joint.* rows are frames
@@ -49,6 +54,8 @@ WORK = {
     # kinematics: pose in the world, arm from the reference point, axis S per dof, velocity, and the acceleration (less
     # gravity) if no joint accelerated
     "pose": 12, "arm": 3, "S": 6, "v": 6, "c": 6,
+    # tendons: per tendon, length, speed, and what pulls in it
+    "length": 1, "speed": 1, "pull": 1,
     # forces: per dof, inertia that the joint itself adds; per dof, joint force; per body, outside force
     "armature": 1, "tau": 1, "f": 6,
     # articulated: rigid and articulated inertias, forces, and what elimination leaves per dof; free bodies' factors; what
@@ -58,7 +65,8 @@ WORK = {
     "q_next": 1, "qd_next": 1,
 }  # fmt: skip
 WORK_BAR = {
-    "pose": 6, "S": 6, "v": 6, "c": 6, "armature": 1, "tau": 1, "f": 6, "qdd": 1, "q_next": 1, "qd_next": 1,
+    "pose": 6, "S": 6, "v": 6, "c": 6, "length": 1, "speed": 1, "pull": 1, "armature": 1, "tau": 1, "f": 6, "qdd": 1,
+    "q_next": 1, "qd_next": 1,
 }  # fmt: skip
 # what the reverse of forward dynamics needs on its own: multipliers per dof and per body; accelerations, forces and
 # cotangents, some gathered up the tree
@@ -106,7 +114,8 @@ SCHEMA = Schema(
     },
     kernels=(
         "assembly_stage", "assembly_stage_adjoint",
-        "kinematics", "kinematics_adjoint", "forces", "forces_adjoint", "articulated", "articulated_adjoint",
+        "kinematics", "kinematics_adjoint", "tendons", "tendons_adjoint", "forces", "forces_adjoint",
+        "articulated", "articulated_adjoint",
         "integration", "integration_adjoint", "outputs", "outputs_adjoint",
         "runge_kutta", "runge_kutta_adjoint", "step", "step_adjoint",
         "assemble", "advance", "write_outputs", "reverse_step", "reverse_outputs", "rollout", "rollout_adjoint", "evaluation",
@@ -118,12 +127,13 @@ def rows_of(tree: Mapping[str, Any], slots: int = 0) -> dict[str, int]:
     """How many rows each field has for a robot whose counts are given; `slots` is room for states while reversing."""
     frames, links, bodies = tree["n_frames"], tree["n_links"], tree["n_bodies"]
     dofs, q, actuators = tree["n_dofs"], tree["n_q"], tree["n_actuators"]
-    params = {
-        name: {"link": links, "joint": frames, "actuator": actuators, "world": 1}[name.split("_")[0]] for name in PARAMS
-    } | {"joint_rest": q}
+    tendons, terms = tree["n_tendons"], tree["tendon_first"][-1]
+    rows = {"link": links, "joint": frames, "actuator": actuators, "tendon": tendons, "world": 1}
+    params = {name: rows[name.split("_")[0]] for name in PARAMS} | {"joint_rest": q, "tendon_coefficient": terms}
     assembly = {"frame_pose": frames + 1, "placement": bodies, "inertia": bodies, "com": links, "drag": links}
     per_dof = dict.fromkeys(("S", "armature", "tau", "U", "D_inv", "u", "qdd", "qd_next"), dofs)
-    work = dict.fromkeys(WORK, bodies + 1) | per_dof | {"q_next": q}
+    per_tendon = dict.fromkeys(("length", "speed", "pull"), tendons)
+    work = dict.fromkeys(WORK, bodies + 1) | per_dof | per_tendon | {"q_next": q}
     multiplier = dict.fromkeys(MULTIPLIER, bodies + 1) | {"mu": dofs, "u": dofs}
     runge = {
         "q": 4 * q,

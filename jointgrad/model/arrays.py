@@ -17,18 +17,19 @@ from .names import unknown
 # joint kinds as the engine knows them; planar and universal joints are chains of these
 FIXED, REVOLUTE, PRISMATIC, SPHERICAL, FREE = range(5)
 # actuator kinds
-TORQUE, POSITION, VELOCITY = range(3)
+TORQUE, POSITION, VELOCITY, DAMPER = range(4)
 INTEGRATORS = {"semi_implicit": 0, "explicit": 1, "rk4": 2, "implicit_damping": 3}
 
 N_Q = {FIXED: 0, REVOLUTE: 1, PRISMATIC: 1, SPHERICAL: 4, FREE: 7}
 N_DOF = {FIXED: 0, REVOLUTE: 1, PRISMATIC: 1, SPHERICAL: 3, FREE: 6}
 
-# parameters by public name, with the numbers per row; joint.rest has a row per coordinate
+# parameters by public name, with the numbers per row; joint.rest has a row per coordinate, tendon.coefficient per term
 PARAMS = MappingProxyType({
     "link.mass": 1, "link.com": 3, "link.inertia": 6, "link.drag_size": 3, "link.drag_placement": 7,
     "joint.placement": 7, "joint.axis": 3, "joint.damping": 1, "joint.stiffness": 1, "joint.armature": 1, "joint.rest": 1,
     "actuator.gain": 1, "actuator.damping": 1, "actuator.bias": 3, "actuator.gear": 1,
     "actuator.control_limit": 2, "actuator.force_limit": 2,
+    "tendon.stiffness": 1, "tendon.damping": 1, "tendon.rest": 2, "tendon.coefficient": 1,
     "world.gravity": 3, "world.dt": 1, "world.density": 1, "world.viscosity": 1,
 })  # fmt: skip
 
@@ -54,15 +55,19 @@ class Topology:
     joint_names: tuple[str, ...]
     actuator_names: tuple[str, ...]
     dof_names: tuple[str, ...]
+    tendon_names: tuple[str, ...] = ()
     # room for what the engine allocates for this topology (frames), kept while the topology lives
     pool: dict = field(default_factory=dict)
 
     def shape_of(self, name: str) -> tuple[int, ...]:
         rows = {
             "link": self.tree["n_links"], "joint": self.tree["n_frames"], "actuator": self.tree["n_actuators"],
+            "tendon": self.tree["n_tendons"],
         }.get(name.split(".")[0])  # fmt: skip
         if name == "joint.rest":
             return (self.tree["n_q"],)
+        if name == "tendon.coefficient":
+            return (self.tree["tendon_first"][-1],)
         width = () if PARAMS[name] == 1 else (PARAMS[name],)
         return width if rows is None else (rows, *width)
 
@@ -89,6 +94,7 @@ class Model:
     link_names = property(lambda self: self.topology.link_names)
     joint_names = property(lambda self: self.topology.joint_names)
     actuator_names = property(lambda self: self.topology.actuator_names)
+    tendon_names = property(lambda self: self.topology.tendon_names)
 
     def __repr__(self) -> str:
         t = self.topology.tree

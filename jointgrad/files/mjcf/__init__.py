@@ -18,6 +18,7 @@ from .pose import from_columns
 from .report import Report, UnsupportedError
 from .section import actuators, apply_flags, constraints, dampings, integrator, keyframes, limit_efforts, looks, options
 from .source import read
+from .tendon import tendons
 
 __all__ = ["UnsupportedError", "load_mjcf", "load_world"]
 
@@ -77,10 +78,12 @@ def _load(
     if builder.attached and main.compiler.conflict != "warning":
         report.changes(f'attaching with conflict="{main.compiler.conflict}"')
     for one in builder.attached:
+        tendons(builder, one, is_main=False)
         actuators(builder, one, settings, is_main=False)
         constraints(builder, one, is_main=False)
     if settings["density"] > 0 or settings["viscosity"] > 0:
         drag_boxes(builder.robot, report)
+    tendons(builder, scope, is_main=True)
     actuators(builder, scope, settings, is_main=True)
     constraints(builder, scope, is_main=True)
     limit_efforts(builder)
