@@ -35,7 +35,7 @@ def compiled(world):
     return quiet(world.compile, dt=world.dt, integrator="semi_implicit")
 
 
-def assert_same_motion(model, m, states=2):
+def assert_same_motion(model, m, states=2, tolerance=TOLERANCE):
     """Poses, mass matrix, actuator forces and accelerations at random states, constraints off."""
     assert (model.nq, model.nv, model.nu) == (m.nq, m.nv, m.nu)
     np.testing.assert_allclose(model.initial_state().q, m.qpos0, atol=1e-12)
@@ -49,20 +49,20 @@ def assert_same_motion(model, m, states=2):
         d.qvel[:], d.ctrl[:] = rng.normal(size=m.nv), rng.normal(size=m.nu)
         mujoco.mj_forward(m, d)
         ours = jg.inspect(model, jg.State(d.qpos.copy(), d.qvel.copy()), d.ctrl.copy())
-        near(ours.link_position[own], d.xpos[1:], "positions")
-        near(ours.link_rotation[own].reshape(-1, 9), d.xmat[1:], "rotations")
+        near(ours.link_position[own], d.xpos[1:], "positions", tolerance)
+        near(ours.link_rotation[own].reshape(-1, 9), d.xmat[1:], "rotations", tolerance)
         M = np.zeros((m.nv, m.nv))
         mujoco.mj_fullM(m, d, M)
         size = np.sqrt(np.diag(M))
-        near(ours.mass_matrix / np.outer(size, size), M / np.outer(size, size), "mass matrix")
-        near(ours.joint_force, d.qfrc_passive - d.qfrc_fluid + d.qfrc_actuator, "joint forces")
-        near(ours.qdd, d.qacc, "accelerations")
+        near(ours.mass_matrix / np.outer(size, size), M / np.outer(size, size), "mass matrix", tolerance)
+        near(ours.joint_force, d.qfrc_passive - d.qfrc_fluid + d.qfrc_actuator, "joint forces", tolerance)
+        near(ours.qdd, d.qacc, "accelerations", tolerance)
 
 
-def near(ours, theirs, what):
+def near(ours, theirs, what, tolerance):
     assert ours.shape == theirs.shape
     error = np.abs(ours - theirs).max(initial=0.0) / np.abs(theirs).max(initial=1.0)
-    assert error < TOLERANCE, f"{what} differ by {error:.1e}"
+    assert error < tolerance, f"{what} differ by {error:.1e}"
 
 
 # one snippet per feature ---------------------------------------------------------------------------------------------------
