@@ -8,13 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from ...model.description import Description
 from ...model.errors import ModelError
 from ...model.world import World
 from .body import Builder, Scope
-from .pose import from_columns
+from .inertia import inertia_box
 from .report import Report, UnsupportedError
 from .section import actuators, apply_flags, constraints, dampings, integrator, keyframes, limit_efforts, looks, options
 from .source import read
@@ -106,15 +104,14 @@ def _scale_to_total_mass(robot: Description, wanted: float) -> None:
 
 
 def drag_boxes(robot: Description, report: Report) -> None:
-    """The box that a medium feels of each body: the uniform one with its mass and principal inertias."""
+    """The box that a medium feels of each body."""
     for link in robot.links.values():
         if any(shape.contact.get("fluidshape") == "ellipsoid" for shape in link.shapes):
             report.changes("drag of single shapes (fluidshape)")
         if link.mass > 0:
-            xx, xy, xz, yy, yz, zz = link.inertia
-            moments, axes = np.linalg.eigh([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-            if np.linalg.det(axes) < 0:
-                axes[:, 0] *= -1
-            squares = [moments.sum() - 2 * m for m in moments]
-            link.drag_size = tuple(float(np.sqrt(max(s, 1e-15) * 6 / link.mass)) for s in squares)
-            link.drag_position, link.drag_orientation = link.com, from_columns(*axes.T.tolist())
+            box = inertia_box(link)
+            link.drag_size, link.drag_position, link.drag_orientation = (
+                box.drag_size,
+                box.drag_position,
+                box.drag_orientation,
+            )

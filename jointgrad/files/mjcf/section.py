@@ -21,7 +21,7 @@ REFERENCES = {
     "connect": (("body1", "body"), ("body2", "body"), ("site1", "site"), ("site2", "site")),
     "weld": (("body1", "body"), ("body2", "body"), ("site1", "site"), ("site2", "site")),
     "joint": (("joint1", "joint"), ("joint2", "joint")),
-    "tendon": (),
+    "tendon": (("tendon1", "tendon"), ("tendon2", "tendon")),
     "pair": (("geom1", "geom"), ("geom2", "geom")),
     "exclude": (("body1", "body"), ("body2", "body")),
 }
