@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import inspect
 import re
 import time
 import warnings
@@ -399,6 +400,17 @@ def test_one_warning_names_what_is_left_out():
     said = str(caught[0].message)
     assert "physics is not affected" in said and "<texture>" in said and "jointpos" in said
     assert caught[0].filename == __file__
+
+
+@pytest.mark.parametrize("load", [load_mjcf, jg.load, load_world, jg.load_world])
+def test_warnings_point_to_the_line_of_the_caller(load):
+    """Through whichever function the file is read, and when the robot is compiled alone or in a world."""
+    text = joint('range="-1 1"', "<visual/>")
+    with pytest.warns(UnsupportedWarning) as caught:
+        before = inspect.currentframe().f_lineno
+        found = load(text)
+        found.compile()
+    assert [(w.filename, w.lineno - before) for w in caught] == [(__file__, 1), (__file__, 2)]
 
 
 WRONG = {

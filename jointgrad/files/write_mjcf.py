@@ -13,7 +13,7 @@ from ..model.errors import ModelError
 from ..model.world import World, plane_axes
 from .mjcf.geom import CONTACT_NUMBERS
 from .mjcf.inertia import inertia_box
-from .mjcf.pose import matrix
+from .mjcf.pose import NO_TURN, Pose, about, compose, matrix
 
 INTEGRATORS = {"semi_implicit": "Euler", "implicit_damping": "Euler", "rk4": "RK4"}
 JOINTS = {"revolute": "hinge", "continuous": "hinge", "prismatic": "slide", "spherical": "ball"}
@@ -34,7 +34,7 @@ def to_mjcf(world: World | Description, dt: float | None = None, integrator: str
     """MJCF in which MuJoCo computes the same motion, without contact; coordinates and actuators keep their order.
 
     Time step and integrator are those of the world where none are given. The state that the world starts in is the keyframe
-    "initial". What MJCF cannot say is refused by name.
+    "initial", and that of a link's only hinge or slide also its `ref`. What MJCF cannot say is refused by name.
     """
     if isinstance(world, Description):
         world = _alone(world)
@@ -136,13 +136,16 @@ def _body(robot: Description, link: Link, joints: list[Joint], placed: Any, star
     if _is_the_world(link, joints, placed):
         return "\n".join([*_seen(link, placed), *_below(robot, link, placed, start)])
     position, orientation = _place(joints, placed) if at_root else (joints[0].position, joints[0].orientation)
+    reference = _reference(joints)
+    if reference:
+        position, orientation = _at_start((position, orientation), joints[0], reference)
     moves = [j for j in joints if j.kind != "fixed"] or (not joints and placed.base == "free")
     lines = [f'<body name={_name(placed, link.name)} pos="{_text(position)}" quat="{_text(orientation)}">']
     if not joints and placed.base == "free":
         lines.append(f"<freejoint name={_name(placed, link.name + '.base')}/>")
         start += [*position, *orientation]
     for number, joint in enumerate(joints):
-        lines += _joint(joint, placed, number > 0, start, position, orientation)
+        lines += _joint(joint, placed, number > 0, start, position, orientation, reference)
     lines.append(_inertial(link, bool(moves)))
     lines += [*_seen(link, placed), *_below(robot, link, placed, start)]
     return "\n".join(x for x in [*lines, "</body>"] if x)
@@ -154,6 +157,23 @@ def _is_the_world(link: Link, joints: list[Joint], placed: Any) -> bool:
         return False
     pose = placed.pose_of(joints[0])
     return link.mass == 0 and tuple(map(float, pose)) == (0, 0, 0, 1, 0, 0, 0)
+
+
+def _reference(joints: list[Joint]) -> float:
+    """Where a lone hinge or slide starts: MuJoCo draws the body there, and counts q from there by `ref`."""
+    if len(joints) != 1 or joints[0].kind not in ("revolute", "continuous", "prismatic"):
+        return 0.0
+    return _row(joints[0].initial, 1)[0]
+
+
+def _at_start(place: Any, joint: Joint, reference: float) -> Pose:
+    """The body's pose with its joint at the reference, as the reader takes it back by."""
+    axis = np.asarray(joint.axis, dtype=np.float64) / np.linalg.norm(joint.axis)
+    if joint.kind == "prismatic":
+        return compose(place, (tuple(reference * axis), NO_TURN))  # type: ignore[arg-type]
+    turn = about(tuple(axis), reference)  # type: ignore[arg-type]
+    moved = np.asarray(joint.anchor) - np.asarray(matrix(turn)) @ np.asarray(joint.anchor)
+    return compose(place, (tuple(float(x) for x in moved), turn))  # type: ignore[arg-type]
 
 
 def _seen(link: Link, placed: Any) -> list[str]:
@@ -195,7 +215,9 @@ def _inertial(link: Link, moves: bool) -> str:
     return f'<inertial pos="{_text(link.com)}" mass="{float(link.mass)!r}" fullinertia="{full}"/>'
 
 
-def _joint(joint: Joint, placed: Any, further: bool, start: list[float], position: Any, orientation: Any) -> list[str]:
+def _joint(
+    joint: Joint, placed: Any, further: bool, start: list[float], position: Any, orientation: Any, reference: float
+) -> list[str]:
     """The joints of MuJoCo that one of ours stands for."""
     owner = f'joint "{joint.name}"'
     identity = tuple(map(float, joint.position)) == (0, 0, 0) and tuple(map(float, joint.orientation)) == (1, 0, 0, 0)
@@ -223,7 +245,7 @@ def _joint(joint: Joint, placed: Any, further: bool, start: list[float], positio
     _refuse(owner, "a limit on each of several coordinates", limit and len(parts) > 1)
     return [
         f'<joint name={_name(placed, joint.name + suffix)} type="{kind}" axis="{_text(axis)}" springref="{rest!r}" '
-        f"{common}{limit}/>"
+        f'ref="{reference!r}" {common}{limit}/>'
         for (suffix, kind, axis), rest in zip(parts, rests, strict=True)
     ]
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from .description import ACTUATORS, KINDS, Actuator, Description, Joint, Link, Tendon
-from .errors import ModelError, UnphysicalWarning
+from .errors import ModelError, UnphysicalWarning, warn_caller
 
 
 def numbers(owner: str, what: str, value: Any, count: int | None, may_be_infinite: bool = False) -> np.ndarray:
@@ -56,7 +55,7 @@ def check_link(link: Link, unphysical: str = "error") -> None:
             raise ModelError(
                 inertia_message(link.name, inertia) + '; compile(unphysical="warn") simulates it all the same'
             )
-        warnings.warn(inertia_message(link.name, inertia), UnphysicalWarning, stacklevel=5)
+        warn_caller(inertia_message(link.name, inertia), UnphysicalWarning)
 
 
 def check_joint(joint: Joint, robot: Description) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -28,7 +27,7 @@ from .arrays import (
 )
 from .checks import check_actuator, check_joint, check_link, check_names, check_tendon, numbers, unit_quaternion
 from .description import Actuator, Description, Joint, Link, Tendon
-from .errors import ModelError, UnsupportedWarning
+from .errors import ModelError, UnsupportedWarning, warn_caller
 
 
 @dataclass
@@ -159,7 +158,7 @@ def _warn_of_constraints(placed: list[Placed]) -> None:
             counts[constraint["kind"]] = counts.get(constraint["kind"], 0) + 1
     if counts:
         listed = ", ".join(f"{what} ({n})" for what, n in counts.items())
-        warnings.warn(f"not simulated yet, and left out: {listed}", UnsupportedWarning, stacklevel=3)
+        warn_caller(f"not simulated yet, and left out: {listed}", UnsupportedWarning)
 
 
 # from robots to lists ---------------------------------------------------------------------------------------------------

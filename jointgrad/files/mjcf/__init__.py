@@ -39,7 +39,7 @@ def load_mjcf(
     or "skip". A file that would move otherwise here than in MuJoCo is refused unless `allow_unsupported`; contact, limits,
     dry friction and equalities are kept as data. `options` of the result are those of the file.
     """
-    return _load(source, search_roots, missing_meshes, allow_unsupported, 3)
+    return _load(source, search_roots, missing_meshes, allow_unsupported)
 
 
 def load_world(
@@ -50,15 +50,13 @@ def load_world(
     allow_unsupported: bool = False,
 ) -> World:
     """A whole MJCF scene. Time step and integrator of the file are `world.dt` and `world.integrator`."""
-    robot = _load(source, search_roots, missing_meshes, allow_unsupported, 3)
+    robot = _load(source, search_roots, missing_meshes, allow_unsupported)
     settings = robot.options
     medium = settings["density"], settings["viscosity"]
     return World(settings["gravity"], settings["timestep"], integrator(settings), *medium).add(robot)
 
 
-def _load(
-    source: Any, search_roots: Sequence[Any], missing_meshes: str, allow_unsupported: bool, stacklevel: int
-) -> Description:
+def _load(source: Any, search_roots: Sequence[Any], missing_meshes: str, allow_unsupported: bool) -> Description:
     if missing_meshes not in ("error", "skip"):
         raise ModelError(f'missing_meshes must be "error" or "skip", but is {missing_meshes!r}')
     main = read(source, search_roots)
@@ -89,7 +87,7 @@ def _load(
     apply_flags(builder, settings)
     keyframes(builder, main)
     looks(builder, main)
-    report.deliver(main.root.file, allow_unsupported, stacklevel)
+    report.deliver(main.root.file, allow_unsupported)
     builder.robot.options = settings
     return builder.robot
 
