@@ -4,11 +4,14 @@ import mujoco
 import numpy as np
 import pytest
 from oracles.differences import random_state
+from test_mjcf import MODELS, manifest, needs_models, quiet, read, reference
 
 import jointgrad as jg
 from jointgrad.files.mjcf import load_world
 from jointgrad.files.mjcf.inertia import inertia_box
+from jointgrad.files.mjcf.pose import matrix
 from jointgrad.files.write_mjcf import to_mjcf
+from jointgrad.model.description import Shape
 
 SOLID = ("fixed", "revolute", "continuous", "prismatic", "spherical", "planar", "universal")
 
@@ -167,6 +170,40 @@ def test_joints_start_where_they_started():
     np.testing.assert_allclose(again, ours, atol=1e-12)
 
 
+def test_free_joint_with_spring_and_damper():
+    robot = jg.Description("floating")
+    robot.add_link("ball", 2.0, (0.1, 0.0, 0.0), (0.1, 0.12, 0.15))
+    options = dict(damping=0.3, stiffness=2.0, armature=0.1)
+    robot.add_joint(
+        "float", "free", None, "ball", position=(0.1, 0.2, 0.3), orientation=(0.8, 0.0, 0.6, 0.0), **options
+    )
+    assert compared(robot, robot.compile(dt=2e-3)) < 1e-9
+
+
+def test_meshes_are_where_they_were(tmp_path):
+    """One file in two scales, placed and turned: MuJoCo has its corners where the shapes put them."""
+    trimesh = pytest.importorskip("trimesh", reason="meshes are read by trimesh (extra [mesh])")
+    corners = trimesh.creation.box((0.2, 0.4, 0.6))
+    corners.export(tmp_path / "box.stl")
+    robot, place = jg.Description("meshes"), dict(position=(0.1, 0.2, 0.3), orientation=(0.8, 0.0, 0.6, 0.0))
+    link = robot.add_link("a", 1.0, inertia=(0.1, 0.1, 0.1))
+    robot.add_joint("j", "revolute", None, "a")
+    for scale in ((1.0, 1.0, 1.0), (1.0, 2.0, 0.5)):
+        link.shapes.append(Shape("mesh", scale, mesh=str(tmp_path / "box.stl"), **place))
+    text = to_mjcf(robot)
+    m = mujoco.MjModel.from_xml_string(text)
+    d = mujoco.MjData(m)
+    mujoco.mj_kinematics(m, d)
+    turn = matrix(place["orientation"])
+    for g, shape in enumerate(link.shapes):
+        first, count = m.mesh_vertadr[m.geom_dataid[g]], m.mesh_vertnum[m.geom_dataid[g]]
+        theirs = m.mesh_vert[first : first + count] @ d.geom_xmat[g].reshape(3, 3).T + d.geom_xpos[g]
+        ours = corners.vertices * shape.size @ np.array(turn).T + place["position"]
+        assert np.abs(theirs[:, None] - ours).max(-1).min(0).max() < 1e-6
+    back = load_world(text, search_roots=[tmp_path]).placed[0].robot.links["a"].shapes
+    assert [(s.kind, s.size, s.mesh) for s in back] == [(s.kind, s.size, s.mesh) for s in link.shapes]
+
+
 def test_tendons_of_random_trees():
     robot = jg.zoo.random_tree(6, 3, kinds=SOLID, several=False, tendons=True)
     assert compared(robot, robot.compile(dt=2e-3)) < 1e-9
@@ -189,6 +226,12 @@ def other_box():
     robot = drag_robot()
     robot.links["link2"].drag_size = (0.1, 0.2, 0.3)
     return jg.World(density=2.0).add(robot)
+
+
+def collada():
+    robot = jg.zoo.cart_pole()
+    robot.link("cart").shapes.append(Shape("mesh", mesh="cart.dae"))
+    return robot
 
 
 def point_mass():
@@ -223,6 +266,7 @@ def kept_alone():
         (other_contact(), ["restitution"]),
         (one_sided(), ["limit on one side"]),
         (kept_alone(), ["keyframe"]),
+        (collada(), ["cart.dae", "convert"]),
         (point_mass(), ["link0", "inertia"]),
         (jg.zoo.random_tree(12, 2, several=True, kinds=("revolute", "fixed")), ["joint", "apart from the first"]),
     ],
@@ -236,3 +280,35 @@ def test_refuses_what_mjcf_cannot_say(robot, words):
 def test_refuses_explicit_euler():
     with pytest.raises(jg.ModelError, match="explicit"):
         to_mjcf(jg.zoo.cart_pole(), integrator="explicit")
+
+
+# the models of the field -------------------------------------------------------------------------------------------------
+
+SAID = ("apart from the first joint", "mesh", "hfield", "MuJoCo wants both above 1e-15")
+
+
+@needs_models
+def test_files_of_the_field_come_back_as_they_went_out():
+    """Every parameter of the model, and MuJoCo's counts of all it has; what is refused is refused for a known reason."""
+    exact, differing = 0, []
+    for file in manifest(True)[::12]:
+        found, _ = read(file)
+        if isinstance(found, jg.ModelError) or not found.links or len(found.joints) > 60:
+            continue
+        world = quiet(load_world, MODELS / file, search_roots=[MODELS])
+        try:
+            text = to_mjcf(world)
+        except jg.ModelError as refusal:
+            assert any(words in str(refusal) for words in SAID), refusal
+            continue
+        m, again = reference(file), mujoco.MjModel.from_xml_string(text)
+        counts = ("nq", "nv", "nu", "neq", "npair", "nexclude", "nsite", "ngeom")
+        if m is not None and [getattr(m, c) for c in counts] != [getattr(again, c) for c in counts]:
+            differing.append(f"{file}: {[(c, getattr(m, c), getattr(again, c)) for c in counts]}")
+        one, two = (quiet(w.compile) for w in (world, quiet(load_world, text, search_roots=[MODELS])))
+        # a placement may come back as the same one in other numbers, where joints do not start at zero
+        names = [n for n in one.params if not n.endswith("placement")]
+        differing += [f"{file}: {n}" for n in names if not np.allclose(one.params[n], two.params[n], 1e-9, 1e-11)]
+        exact += 1
+    assert not differing, "\n".join(differing)
+    assert exact > 25

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import quoteattr
 
@@ -18,6 +19,7 @@ from .mjcf.pose import NO_TURN, Pose, about, compose, matrix
 INTEGRATORS = {"semi_implicit": "Euler", "implicit_damping": "Euler", "rk4": "RK4"}
 JOINTS = {"revolute": "hinge", "continuous": "hinge", "prismatic": "slide", "spherical": "ball"}
 GEOMS = ("plane", "sphere", "capsule", "ellipsoid", "cylinder", "box")
+MESHES = (".stl", ".obj", ".msh")
 # attributes of contact that are whole numbers
 WHOLE = ("contype", "conaffinity", "condim", "priority")
 # our names of what is kept of <equality> and <contact>, and the attributes that name a part of the robot
@@ -42,6 +44,7 @@ def to_mjcf(world: World | Description, dt: float | None = None, integrator: str
     if integrator not in INTEGRATORS:
         raise ModelError(f'MJCF has no integrator like "{integrator}"; it can say {", ".join(INTEGRATORS)}')
     bodies, start = [], []
+    assets = _meshes(world)
     sections: dict[str, list[str]] = {"tendon": [], "equality": [], "contact": [], "actuator": []}
     for placed in world.placed:
         robot = placed.robot
@@ -61,6 +64,7 @@ def to_mjcf(world: World | Description, dt: float | None = None, integrator: str
         "<mujoco>",
         '<compiler angle="radian" autolimits="false" inertiafromgeom="false"/>',
         f"{option}{flags}</option>",
+        *(["<asset>", *assets, "</asset>"] if assets else []),
         "<worldbody>",
         *bodies,
         "</worldbody>",
@@ -229,8 +233,13 @@ def _joint(
         return []
     if joint.kind == "free":
         start += joint.initial if joint.initial is not None else (*position, *orientation)
-        _refuse(owner, "armature, damping or a spring", joint.armature or joint.damping or joint.stiffness)
-        return [f"<freejoint name={_name(placed, joint.name)}/>"]
+        moved = joint.rest is not None and not np.allclose(joint.rest, (*position, *orientation), 0, 1e-12)
+        _refuse(owner, "a spring at rest away from its placement", joint.stiffness and moved)
+        passive = {what: float(getattr(joint, what)) for what in ("damping", "stiffness", "armature")}
+        words = "".join(
+            f' {what}="{value!r}"' for what, value in {**passive, "frictionloss": float(joint.friction)}.items()
+        )
+        return [f'<joint name={_name(placed, joint.name)} type="free"{words}/>']
     common = f'pos="{_text(joint.anchor)}" damping="{float(joint.damping)!r}" stiffness="{float(joint.stiffness)!r}" '
     common += f'armature="{float(joint.armature)!r}" frictionloss="{float(joint.friction)!r}"'
     if joint.kind == "spherical":
@@ -275,9 +284,11 @@ def _row(value: Any, count: int) -> list[float]:
 
 
 def _geom(shape: Shape, link: Link, placed: Any) -> str:
-    if shape.kind not in GEOMS:
+    if shape.kind not in (*GEOMS, "mesh"):
         raise ModelError(f'link "{link.name}" has a {shape.kind} shape, which is not written to MJCF yet')
-    size = (0.0, 0.0, 1.0) if shape.kind == "plane" else shape.size
+    size = f'size="{_text((0.0, 0.0, 1.0) if shape.kind == "plane" else shape.size)}"'
+    if shape.kind == "mesh":
+        size = f"mesh={quoteattr(_asset_name(shape))}"
     kept = {k: v for k, v in shape.contact.items() if k not in ("friction", "fluidshape")}
     for name in kept.keys() - set(CONTACT_NUMBERS):
         raise ModelError(f'MJCF cannot say: the contact setting "{name}" of a shape of link "{link.name}"')
@@ -287,9 +298,30 @@ def _geom(shape: Shape, link: Link, placed: Any) -> str:
     friction = f' friction="{_text(shape.friction)}"' if len(shape.friction) else ""
     name = f" name={_name(placed, shape.name)}" if shape.name else ""
     return (
-        f'<geom{name} type="{shape.kind}" size="{_text(size)}" pos="{_text(shape.position)}" quat="{_text(shape.orientation)}" '
+        f'<geom{name} type="{shape.kind}" {size} pos="{_text(shape.position)}" quat="{_text(shape.orientation)}" '
         f'rgba="{_text(shape.color)}" mass="0"{friction}{extra}/>'
     )
+
+
+def _asset_name(shape: Shape) -> str:
+    """Of a mesh file in one scale; the same file may be there in several."""
+    return f"{shape.mesh} {_text(shape.size if len(shape.size) else (1.0, 1.0, 1.0))}"
+
+
+def _meshes(world: World) -> list[str]:
+    """Files by their whole path, as the robot knows them; MuJoCo reads them where they are."""
+    found: dict[str, str] = {}
+    for link in (link for placed in world.placed for link in placed.robot.links.values()):
+        for shape in (s for s in link.shapes if s.kind == "mesh"):
+            if not shape.mesh.lower().endswith(MESHES):
+                raise ModelError(
+                    f'link "{link.name}" has the mesh "{shape.mesh}"; MuJoCo reads {", ".join(MESHES)} files alone: convert it, or '
+                    "take the shape out"
+                )
+            scale = _text(shape.size if len(shape.size) else (1.0, 1.0, 1.0))
+            file = quoteattr(str(Path(shape.mesh).resolve()))
+            found[_asset_name(shape)] = f'<mesh name={quoteattr(_asset_name(shape))} file={file} scale="{scale}"/>'
+    return list(found.values())
 
 
 # tendons, constraints, actuators ---------------------------------------------------------------------------------------

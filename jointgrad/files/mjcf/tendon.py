@@ -39,9 +39,9 @@ def _places(builder: Builder, scope: Scope, element: Element, is_main: bool) -> 
 
 def _tendon(builder: Builder, scope: Scope, element: Element) -> None:
     given, kind, robot = element.get("name", ""), f"{element.tag} tendon", builder.robot
-    if scope.named(given) in robot.tendons:
+    if given and scope.named(given) in builder.tendon_ranges:
         raise element.error(f'two tendons are called "{scope.named(given)}"; give one another name')
-    name = scope.named(given) if given else builder._free_name("tendon", robot.tendons)
+    name = scope.named(given) if given else builder._free_name("tendon", builder.tendon_ranges)
     bounds = element.floats("range", 2, (0.0, 0.0), finite=False)
     builder.tendon_ranges[name] = bounds
     kept: dict[str, Any] = {"kind": kind, "name": name, "friction": element.number("frictionloss", 0.0)}
@@ -56,12 +56,22 @@ def _tendon(builder: Builder, scope: Scope, element: Element) -> None:
         for what in PASSIVE:
             if any(element.floats(what, None, (0.0,))):
                 builder.report.changes(f"{what} of a {kind}")
-        kept["path"] = [(e.tag, dict(e.attributes)) for e in element.children]
+        kept["path"] = [(part.tag, _scoped(builder, scope, part)) for part in element.children]
     if element.tag == "spatial" or "limit" in kept or kept["friction"]:
         robot.constraints.append(kept)
     if given:
         builder.scopes.setdefault((id(scope.source), kind, given), []).append(scope)
         builder.scopes.setdefault((id(scope.source), "tendon", given), []).append(scope)
+
+
+def _scoped(builder: Builder, scope: Scope, part: Element) -> dict[str, str]:
+    """What a step of the path says, the names as they are in the robot."""
+    said = dict(part.attributes)
+    for attribute, kind in (("site", "site"), ("geom", "geom"), ("sidesite", "site")):
+        if attribute in said:
+            there = scopes_of(builder, scope, kind, said[attribute]) or [scope]
+            said[attribute] = (scope if scope in there else there[0]).named(said[attribute])
+    return said
 
 
 def _sum_of_joints(builder: Builder, scope: Scope, element: Element, name: str) -> Tendon:
