@@ -372,6 +372,10 @@ REFUSED = {
     "fixed tendon over a ball joint": bodies(
         f'<body><joint type="ball" name="j"/>{BALL}</body>', after='<tendon><fixed><joint joint="j" coef="1"/></fixed></tendon>'
     ),
+    "a joint that a tendon pulls": bodies(
+        f'<body><joint name="j" actuatorfrcrange="-1 1"/>{BALL}</body>',
+        after='<tendon><fixed name="t"><joint joint="j" coef="1"/></fixed></tendon><actuator><motor tendon="t"/></actuator>',
+    ),
     "actuatorfrcrange of a tendon": tendon('actuatorfrcrange="-1 1"', '<motor tendon="t"/><motor tendon="t"/>'),
     "depends on the motion": joint('damping="1 2"'),
     "position actuator of a ball joint": bodies(

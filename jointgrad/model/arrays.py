@@ -158,9 +158,10 @@ def check_physical(name: str, array: np.ndarray, topology: Topology) -> None:
     def row_name(row: int, names: tuple[str, ...]) -> str:
         return f'"{names[row]}"'
 
-    if name in ("link.mass", "joint.armature", "joint.damping") and (flat < 0).any():
+    if name in ("link.mass", "joint.armature", "joint.damping", "tendon.damping") and (flat < 0).any():
         row = int(np.argwhere(flat < 0)[0][1])
-        names = topology.link_names if name == "link.mass" else topology.joint_names
+        tables = {"link": topology.link_names, "joint": topology.joint_names, "tendon": topology.tendon_names}
+        names = tables[name.split(".")[0]]
         raise InputError(
             f"{name} of {row_name(row, names)} is negative ({flat[flat < 0][0]:g}); it must be zero or more"
         )

@@ -248,8 +248,10 @@ def _limit_effort(builder: Builder, joint: str) -> None:
         for a in builder.robot.actuators.values()
         if any(c and joint == moved for moved, c, _ in _moved(a, builder.robot))
     ]
-    if len(drives) > 1 or any(a.tendon for a in drives):
+    if len(drives) > 1:
         builder.report.changes("actuatorfrcrange of a joint with several actuators")
+    elif any(a.tendon for a in drives):
+        builder.report.changes("actuatorfrcrange of a joint that a tendon pulls")
     elif drives and drives[0].gear:
         first, last = sorted((low / drives[0].gear, high / drives[0].gear))
         drives[0].force_limit = tuple(min(max(x, first), last) for x in drives[0].force_limit)
