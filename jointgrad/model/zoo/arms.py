@@ -41,7 +41,7 @@ def double_pendulum(
     """Two balls of 4 cm on massless rods, hanging along -z, turning about y; both joints driven."""
     robot = Description("double_pendulum")
     for i, (length, mass) in enumerate(zip(lengths, masses, strict=True)):
-        # a mass point would move alike in all but a few per cent, but other tools refuse bodies without inertia
+        # mass points would feel 0.3 % less inertia at the default lengths, but other tools refuse bodies without any
         link = robot.add_link(f"link{i}", mass, (0.0, 0.0, -length), (0.4 * mass * BALL**2,) * 3)
         link.shapes.append(Shape("sphere", (BALL,), (0.0, 0.0, -length), role="visual", color=ORANGE))
         parent, at = (f"link{i - 1}", (0.0, 0.0, -lengths[0])) if i else (None, (0.0, 0.0, 0.0))
