@@ -18,6 +18,7 @@ from jointgrad.engine.schedule import steps_repeated
 from jointgrad.engine.stages.assembly import assembly_stage_adjoint
 from jointgrad.engine.step import step, step_adjoint
 from jointgrad.model.arrays import INTEGRATORS, PARAMS
+from jointgrad.model.description import ACTUATORS
 
 TOLERANCE = 1e-6
 INPUTS = ("q", "qd", "u", "force")
@@ -102,10 +103,31 @@ def made_robot(seed: int, base: str) -> jg.Description:
     for k in range(2):  # of two neighbours one has its control clamped
         robot.add_actuator(f"served{k}", scalar, "position", gain=2.0, damping=0.3, bias=(0.1, 0.2, 0.1), **limits)
         robot.add_actuator(f"paced{k}", scalar, "velocity", gain=0.7, damping=0.1, bias=(-0.1, 0.1, 0.1), **limits)
-        for kind in ("torque", "position", "velocity"):
+        robot.add_actuator(f"braked{k}", scalar, "damper", gain=0.6, damping=0.1, bias=(-0.1, 0.2, 0.1), **limits)
+        for kind in ("torque", "position", "velocity", "damper"):
             name = f"strained_{kind}{k}"
-            robot.add_actuator(name, scalar, kind, gain=50.0, gear=0.1, bias=(0.0, 0.1, 0.1), force_limit=(-0.7, 0.9))
+            constant = 60.0 if kind == "damper" else 0.0  # its own force is none where nothing moves
+            robot.add_actuator(
+                name, scalar, kind, gain=50.0, gear=0.1, bias=(constant, 0.1, 0.1), force_limit=(-0.7, 0.9)
+            )
+    add_tendons(robot, [j.name for j in driven if j.kind in ("revolute", "continuous", "prismatic")], limits)
     return robot
+
+
+def add_tendons(robot: jg.Description, joints: list[str], limits: dict) -> None:
+    """A tendon that is stretched far and one that is slack, over the same joints; one more drives turns."""
+    terms = [(name, 0.5 + 0.3 * k) for k, name in enumerate(joints)]
+    robot.add_tendon("taut", terms, stiffness=0.7, damping=0.2, rest=(-9.0, -8.0))
+    robot.add_tendon("pressed", terms[::-1], stiffness=0.6, damping=0.3, rest=(8.0, 9.0))
+    robot.add_tendon("loose", terms[:1], stiffness=0.5, damping=0.1, rest=(-9.0, 9.0))
+    for kind in ACTUATORS:
+        robot.add_actuator(
+            f"pulled_{kind}", "", kind, tendon="taut", gain=0.7, gear=1.2, bias=(0.1, 0.2, 0.1), **limits
+        )
+    balls = [j.name for j in robot.joints.values() if j.kind == "spherical"]
+    if balls:
+        robot.add_tendon("twist", [(balls[0], 0.4, k) for k in range(3)], damping=0.2)
+        robot.add_actuator("twisted", tendon="twist", gain=1.3, gear=0.9, bias=(0.1, 0.0, -0.1), **limits)
 
 
 def made_case(
@@ -239,9 +261,9 @@ def test_only_what_was_asked_for():
 
 # the tests above are worth what they would notice: the same comparison with one operator slightly wrong -----------
 
-STAGES = ["assembly", "kinematics", "forces", "articulated", "integration", "outputs"]
+STAGES = ["assembly", "kinematics", "tendons", "forces", "articulated", "integration", "outputs"]
 REVERSES = {f"stages.{stage}": f"{stage}_adjoint" for stage in STAGES} | {"runge_kutta": "runge_kutta_adjoint"}
-REVERSES["stages.assembly"] = "assembly_stage_adjoint"
+REVERSES |= {"stages.assembly": "assembly_stage_adjoint", "drive": "drive_adjoint"}
 # operators that only clear or only gather numbers, not all of which are used
 WITHOUT_ARITHMETIC = ("nothing", "zero", "six_zeros", "six")
 INTEGRATOR_OF = {"with_damping_adjoint": "implicit_damping"}

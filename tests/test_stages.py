@@ -10,10 +10,10 @@ from jointgrad.engine import pipeline, step
 from jointgrad.engine.runtime import address, worker
 from jointgrad.engine.workspace import SCHEMA, WORK
 
-# robots that between them have every joint kind, several trees, welded links, springs, drives
+# robots that between them have every joint kind, several trees, welded links, springs, drives, tendons
 ROBOTS = {
-    "free": dict(seed=3, base="free", trees=2, drag=True),
-    "fixed": dict(seed=5, base="fixed", trees=2, drag=True),
+    "free": dict(seed=3, base="free", trees=2, drag=True, tendons=True),
+    "fixed": dict(seed=5, base="fixed", trees=2, drag=True, tendons=True),
 }
 LANES = 4
 
@@ -99,7 +99,7 @@ def test_the_reverse_calls_the_stages_in_reverse_order():
         return [n for n in kernel.fn.__code__.co_names if n.removesuffix("_adjoint") in pipeline.STAGES]
 
     forward, reverse = stages_called(step.step), stages_called(step.step_adjoint)
-    assert forward == ["kinematics", "forces", "articulated", "integration"]
+    assert forward == ["kinematics", "tendons", "forces", "articulated", "integration"]
     assert [n for n in reverse if n != "outputs_adjoint"] == [f"{n}_adjoint" for n in reversed(forward)]
 
 

@@ -28,6 +28,10 @@ def clear_work(tree, work, work_bar):
     for d in range(tree.n_dofs):
         work_bar.S[d] = six_zeros(work.v[0][0])
         work_bar.armature[d] = zero(work.v[0][0])
+    for t in range(tree.n_tendons):
+        work_bar.length[t] = zero(work.v[0][0])
+        work_bar.speed[t] = zero(work.v[0][0])
+        work_bar.pull[t] = zero(work.v[0][0])
 
 
 @sweep

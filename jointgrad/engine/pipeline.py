@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from .stages import articulated, assembly, forces, integration, kinematics, outputs
+from .stages import articulated, assembly, forces, integration, kinematics, outputs, tendons
 
 # in the order of the step; assembly runs once per rollout, outputs where they are asked for
 STAGES: dict[str, ModuleType] = {
     "assembly_stage": assembly,
     "kinematics": kinematics,
+    "tendons": tendons,
     "forces": forces,
     "articulated": articulated,
     "integration": integration,

@@ -24,6 +24,7 @@ from .stages.detection import detection
 from .stages.forces import forces
 from .stages.kinematics import kinematics
 from .stages.springs import springs
+from .stages.tendons import tendons
 from .step import step as step_kernel
 from .workspace import PARAMS, SCHEMA, lists_of, rows_of
 
@@ -115,6 +116,7 @@ def acceleration(
     if z.tree.has_soft_contact:
         detection(z.tree, z.params, z.assembly, z.work, z.touch)
         springs(z.tree, z.params, z.work, z.touch)
+    tendons(z.tree, z.params, z.state, z.work)
     forces(z.tree, z.params, z.assembly, z.state, z.work, z.call)
     articulated(z.tree, z.assembly, z.work, z.call)
     return _joined(z.work.qdd, qd)

@@ -18,6 +18,7 @@ from .stages.integration import advanced, advanced_adjoint, move, move_adjoint
 from .stages.kinematics import kinematics, kinematics_adjoint
 from .stages.outputs import outputs_adjoint
 from .stages.springs import springs, springs_adjoint
+from .stages.tendons import tendons, tendons_adjoint
 
 
 @traced
@@ -112,6 +113,8 @@ def evaluate(tree, params, assembly, state, work, touch, runge, call, k):
     if tree.has_soft_contact != 0:
         detection(tree, params, assembly, work, touch)
         springs(tree, params, work, touch)
+    if tree.n_tendons != 0:
+        tendons(tree, params, state, work)
     forces(tree, params, assembly, state, work, call)
     articulated(tree, assembly, work, call)
     for d in range(tree.n_dofs):
@@ -199,6 +202,8 @@ def runge_kutta_adjoint(
         clear_work(tree, work, work_bar)
         articulated_adjoint(tree, assembly, assembly_bar, work, work_bar, multiplier, call)
         forces_adjoint(tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, call)
+        if tree.n_tendons != 0:
+            tendons_adjoint(tree, params, params_bar, state, state_bar, work, work_bar)
         if tree.has_soft_contact != 0:
             clear_touch(tree, touch, touch_bar, params)
             springs_adjoint(tree, params, params_bar, work, work_bar, touch, touch_bar)

@@ -1,6 +1,6 @@
 """One step, as a table of contents: one call per stage down the page, the same calls back up.
 
-q, qd, u -> kinematics -> detection -> springs -> forces -> articulated -> contact -> integration -> next q, qd
+q, qd, u -> kinematics -> detection -> springs -> tendons -> forces -> articulated -> contact -> integration -> next q, qd
 """
 
 from ..compiler.kernel import kernel
@@ -14,6 +14,7 @@ from .stages.integration import integration, integration_adjoint
 from .stages.kinematics import kinematics, kinematics_adjoint
 from .stages.outputs import outputs_adjoint
 from .stages.springs import springs, springs_adjoint
+from .stages.tendons import tendons, tendons_adjoint
 from .workspace import RK4
 
 
@@ -27,6 +28,8 @@ def step(tree, params, assembly, state, work, touch, block, runge, call):
             detection(tree, params, assembly, work, touch)
         if tree.has_soft_contact != 0:
             springs(tree, params, work, touch)
+        if tree.n_tendons != 0:
+            tendons(tree, params, state, work)
         forces(tree, params, assembly, state, work, call)
         articulated(tree, assembly, work, call)
         if tree.has_impulses != 0:
@@ -60,6 +63,8 @@ def step_adjoint(
             )  # fmt: skip
         articulated_adjoint(tree, assembly, assembly_bar, work, work_bar, multiplier, call)
         forces_adjoint(tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, call)
+        if tree.n_tendons != 0:
+            tendons_adjoint(tree, params, params_bar, state, state_bar, work, work_bar)
         if tree.has_soft_contact != 0:
             springs_adjoint(tree, params, params_bar, work, work_bar, touch, touch_bar)
         if tree.n_shapes != 0:

@@ -16,6 +16,7 @@ from .stages.forces import forces
 from .stages.kinematics import kinematics, kinematics_adjoint
 from .stages.outputs import outputs, outputs_adjoint
 from .stages.springs import springs
+from .stages.tendons import tendons
 from .step import step, step_adjoint
 
 # what a program does: keep the present state in a slot, go back to one, go on some steps, reverse one step
@@ -418,6 +419,8 @@ def evaluation(tree, params, gauge, assembly, state, work, touch, block, output,
         detection(tree, params, assembly, work, touch)
     if tree.has_soft_contact != 0:
         springs(tree, params, work, touch)
+    if tree.n_tendons != 0:
+        tendons(tree, params, state, work)
     forces(tree, params, assembly, state, work, call)
     articulated(tree, assembly, work, call)
     if tree.has_impulses != 0:

@@ -50,6 +50,11 @@ TREE = {
     # impulses: how many sweeps, cone or pyramid, and for how many touches and blocks of rows there is room
     "has_impulses": SCALAR, "has_soft_contact": SCALAR, "sweeps": SCALAR, "is_cone": SCALAR, "most_touches": SCALAR,
     "most_blocks": SCALAR, "most_couplings": SCALAR,
+    # tendons: sums of coordinates. tendon_first is each one's first term, and at the end the number of terms
+    "n_tendons": SCALAR, "tendon_first": INTEGERS, "term_dof": INTEGERS, "term_q": INTEGERS,
+    # which actuators drive joints and which tendons, and of the latter the tendon
+    "n_joint_drives": SCALAR, "joint_drive": INTEGERS, "n_tendon_drives": SCALAR, "tendon_drive": INTEGERS,
+    "actuator_tendon": INTEGERS,
 }  # fmt: skip
 
 # every number a gradient may be asked for; joint.* rows are frames
@@ -71,6 +76,8 @@ WORK = {
     "pose": 12, "arm": 3, "S": 6, "v": 6, "c": 6,
     # springs: per body, force of compliant contact
     "touch": 6,
+    # tendons: per tendon, length, speed, and what pulls in it
+    "length": 1, "speed": 1, "pull": 1,
     # forces: per dof, inertia that the joint itself adds; per dof, joint force; per body, outside force
     "armature": 1, "tau": 1, "f": 6,
     # articulated: rigid and articulated inertias, forces, and what elimination leaves per dof; free bodies' factors; what
@@ -82,8 +89,8 @@ WORK = {
     "q_next": 1, "qd_next": 1,
 }  # fmt: skip
 WORK_BAR = {
-    "pose": 6, "S": 6, "v": 6, "c": 6, "touch": 6, "armature": 1, "tau": 1, "f": 6, "qdd": 1, "kick": 1, "q_next": 1,
-    "qd_next": 1,
+    "pose": 6, "S": 6, "v": 6, "c": 6, "touch": 6, "length": 1, "speed": 1, "pull": 1, "armature": 1, "tau": 1, "f": 6,
+    "qdd": 1, "kick": 1, "q_next": 1, "qd_next": 1,
 }  # fmt: skip
 
 # detection: poses of shapes in the world, how far a tree reaches from its reference point, and the points that touch in
@@ -165,7 +172,8 @@ SCHEMA = Schema(
     },
     kernels=(
         "assembly_stage", "assembly_stage_adjoint",
-        "kinematics", "kinematics_adjoint", "forces", "forces_adjoint", "articulated", "articulated_adjoint",
+        "kinematics", "kinematics_adjoint", "tendons", "tendons_adjoint", "forces", "forces_adjoint",
+        "articulated", "articulated_adjoint",
         *PAIR_KERNELS, "detection", "detection_adjoint", "springs", "springs_adjoint",
         "blocks", "tie_blocks", "couplings", "sweeps", "kicks", "contact", "contact_adjoint", "sweeps_adjoint", "matrix_adjoint",
         "inertia_adjoint", "rows_adjoint", "ties_adjoint",
@@ -180,16 +188,18 @@ def rows_of(tree: Mapping[str, Any], slots: int = 0) -> dict[str, int]:
     """How many rows each field has for a robot whose counts are given; `slots` is room for states while reversing."""
     frames, links, bodies = tree["n_frames"], tree["n_links"], tree["n_bodies"]
     dofs, q, actuators = tree["n_dofs"], tree["n_q"], tree["n_actuators"]
-    shapes = tree["n_shapes"]
+    shapes, tendons, terms = tree["n_shapes"], tree["n_tendons"], tree["tendon_first"][-1]
     counts = {
-        "link": links, "joint": frames, "actuator": actuators, "world": 1, "shape": shapes, "pair": tree["n_pair_rows"],
+        "link": links, "joint": frames, "actuator": actuators, "tendon": tendons, "world": 1, "shape": shapes,
+        "pair": tree["n_pair_rows"],
     }  # fmt: skip
-    params = {name: counts[name.split("_")[0]] for name in PARAMS} | {"joint_rest": q}
+    params = {name: counts[name.split("_")[0]] for name in PARAMS} | {"joint_rest": q, "tendon_coefficient": terms}
     assembly = {
         "frame_pose": frames + 1, "placement": bodies, "inertia": bodies, "com": links, "drag": links, "shape": shapes,
     }  # fmt: skip
     per_dof = dict.fromkeys(("S", "armature", "tau", "U", "D_inv", "u", "qdd", "kick", "qd_next"), dofs)
-    work = dict.fromkeys(WORK, bodies + 1) | per_dof | {"q_next": q}
+    per_tendon = dict.fromkeys(("length", "speed", "pull"), tendons)
+    work = dict.fromkeys(WORK, bodies + 1) | per_dof | per_tendon | {"q_next": q}
     multiplier = dict.fromkeys(MULTIPLIER, bodies + 1) | {"mu": dofs, "u": dofs}
     runge = {
         "q": 4 * q,
@@ -253,6 +263,8 @@ def unused_kernels(tree: Mapping[str, Any]) -> tuple[str, ...]:
         unused.append("detection")
     if not tree["has_soft_contact"]:
         unused.append("springs")
+    if not tree["n_tendons"]:
+        unused.append("tendons")
     if not tree["n_ties"]:
         unused += ["tie_blocks", "ties"]
     if not tree["has_impulses"]:

@@ -7,7 +7,6 @@ that overlap where the robot starts, and pairs that a file or `World.pair` exclu
 from __future__ import annotations
 
 import fnmatch
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -34,7 +33,7 @@ from .arrays import (
 )
 from .checks import numbers, unit_quaternion
 from .description import Shape
-from .errors import ModelError, UnsupportedWarning
+from .errors import ModelError, UnsupportedWarning, warn_caller
 from .laws import Impulse, Law, Spring
 
 KINDS = {"plane": PLANE, "sphere": SPHERE, "capsule": CAPSULE, "box": BOX, "points": SPHERE}
@@ -370,11 +369,9 @@ def loop_tie(kind: str, a: int, b: int) -> list[dict]:
     return [connect] if kind == "connect" else [connect, {"kind": WELD, "a": a, "b": b, "rows": []}]
 
 
-def warn_of_shapes(left_out: dict[str, list[str]], stacklevel: int) -> None:
+def warn_of_shapes(left_out: dict[str, list[str]]) -> None:
     if left_out:
         listed = "; ".join(
             f"{kind}: {', '.join(names[:4])}{' ...' if len(names) > 4 else ''}" for kind, names in left_out.items()
         )
-        warnings.warn(
-            f"shapes of these kinds do not touch anything yet: {listed}", UnsupportedWarning, stacklevel=stacklevel
-        )
+        warn_caller(f"shapes of these kinds do not touch anything yet: {listed}", UnsupportedWarning)

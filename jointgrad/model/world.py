@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .arrays import (
+    DAMPER,
     FIXED,
     FREE,
     INTEGRATORS,
@@ -25,7 +25,7 @@ from .arrays import (
     Model,
     Topology,
 )
-from .checks import check_actuator, check_joint, check_link, check_names, numbers, unit_quaternion
+from .checks import check_actuator, check_joint, check_link, check_names, check_tendon, numbers, unit_quaternion
 from .contacts import (
     PAIR_OPTIONS,
     Contacts,
@@ -38,8 +38,8 @@ from .contacts import (
     tree_arrays,
     warn_of_shapes,
 )
-from .description import Actuator, Description, Joint, Link, Shape
-from .errors import ModelError, UnsupportedWarning
+from .description import Actuator, Description, Joint, Link, Shape, Tendon
+from .errors import ModelError, UnsupportedWarning, warn_caller
 from .laws import Impulse, Law, Spring
 from .loops import list_loops, pairs_of_files
 
@@ -83,6 +83,7 @@ class _Listing:
     links: list[tuple[str, Link, int]] = field(default_factory=list)
     frame_of_joint: dict[str, list[int]] = field(default_factory=dict)
     actuators: list[tuple[str, str, Actuator]] = field(default_factory=list)
+    tendons: list[tuple[str, str, Tendon]] = field(default_factory=list)  # with the prefix of their robot
 
 
 class World:
@@ -183,6 +184,7 @@ class World:
         check_names("link", [name for name, _, _ in listing.links])
         check_names("joint", [f.name for f in listing.frames])
         check_names("actuator", [name for name, _, _ in listing.actuators])
+        check_names("tendon", [name for name, _, _ in listing.tendons])
         _check_law(contact)
         bodies = _bodies(listing)
         plan = _Plan(contact, constraints, max_contacts, self.rules)
@@ -202,7 +204,7 @@ def _refuse_impulses(is_asked: bool) -> None:
         raise ModelError(
             f'{why}; take integrator="semi_implicit", or contact=jg.Spring() or None with constraints=False'
         )
-    warnings.warn(f'{why}: integrator="semi_implicit" is taken', UnsupportedWarning, stacklevel=3)
+    warn_caller(f'{why}: integrator="semi_implicit" is taken', UnsupportedWarning)
 
 
 @dataclass
@@ -252,7 +254,10 @@ def _list_robot(placed: Placed, listing: _Listing) -> None:
         )
     for actuator in robot.actuators.values():
         check_actuator(actuator, robot)
-        listing.actuators.append((prefix + actuator.name, prefix + actuator.joint, actuator))
+        listing.actuators.append((prefix + actuator.name, prefix + (actuator.tendon or actuator.joint), actuator))
+    for tendon in robot.tendons.values():
+        check_tendon(tendon, robot)
+        listing.tendons.append((prefix + tendon.name, prefix, tendon))
 
 
 def _list_link(placed: Placed, link: Link, joints: list[Joint], seen: dict[str, int], listing: _Listing) -> int:
@@ -412,7 +417,10 @@ def _topology(
     parent = [n if (p := frames[i].parent) is None else frame_body[p] for i in moving]
     first_q = np.cumsum([0] + [N_Q[f.kind] for f in frames])
     first_dof = np.cumsum([0] + [N_DOF[f.kind] for f in frames])
-    drives = [_drive(name, joint, a, listing, first_q, first_dof) for name, joint, a in listing.actuators]
+    terms, tendon_first = _terms(listing, first_q, first_dof)
+    drives = [_drive(name, target, a, listing, first_q, first_dof) for name, target, a in listing.actuators]
+    of_joints = [a for a, d in enumerate(drives) if d[3] < 0]
+    of_tendons = [a for a, d in enumerate(drives) if d[3] >= 0]
     tree: dict[str, Any] = {
         "n_frames": n_frames, "n_links": len(listing.links), "n_bodies": n, "n_dofs": int(first_dof[-1]), "n_q": int(first_q[-1]),
         "n_actuators": len(drives), "integrator": integrator,
@@ -423,6 +431,9 @@ def _topology(
         "n_dof": [N_DOF[k] for k in kind], "reference": _references(parent, kind),
         "is_last": [int(N_DOF[kind[b]] == 1 and b not in parent) for b in range(n)],
         "actuator_kind": [d[0] for d in drives], "actuator_dof": [d[1] for d in drives], "actuator_q": [d[2] for d in drives],
+        "n_tendons": len(listing.tendons), "tendon_first": tendon_first, "actuator_tendon": [d[3] for d in drives],
+        "n_joint_drives": len(of_joints), "joint_drive": of_joints, "n_tendon_drives": len(of_tendons), "tendon_drive": of_tendons,
+        "term_dof": [dof for dof, _, _ in terms], "term_q": [q for _, q, _ in terms],
     }  # fmt: skip
     tree |= tree_arrays(tree)
     contacts = _contacts(listing, frame_body, tree, plan, placed, first_q, first_dof)
@@ -436,6 +447,7 @@ def _topology(
         tuple(dof_names),
         tuple(s.name for s in contacts.shapes),
         tuple(contacts.row_names),
+        tuple(name for name, _, _ in listing.tendons),
     )
     return topology, contacts
 
@@ -454,7 +466,7 @@ def _contacts(
     has_partners = any(rule.contact is not None and rule.contact is not Default for rule in plan.rules)
     contacts.shapes, left_out = shapes_of(listing.links, frame_body, plan.contact is not None or has_partners)
     moving = any(s.body < tree["n_bodies"] for s in contacts.shapes)
-    warn_of_shapes(left_out if moving or plan.contact is not None else {}, 5)
+    warn_of_shapes(left_out if moving or plan.contact is not None else {})
     excluded, explicit = pairs_of_files(placed, contacts.shapes)
     missed = list_pairs(contacts, tree, [*excluded, *plan.rules], plan.contact, set(), explicit)  # type: ignore[arg-type]
     if missed and plan.contact is not None:
@@ -470,23 +482,59 @@ def _contacts(
 
 
 def _drive(
-    name: str, joint: str, actuator: Actuator, listing: _Listing, first_q: Any, first_dof: Any
-) -> tuple[int, int, int]:
-    """Kind, degree of freedom and coordinate of an actuator."""
+    name: str, target: str, actuator: Actuator, listing: _Listing, first_q: Any, first_dof: Any
+) -> tuple[int, int, int, int]:
+    """Kind, degree of freedom and coordinate, or else tendon, of an actuator."""
+    code = {"torque": TORQUE, "position": POSITION, "velocity": VELOCITY, "damper": DAMPER}[actuator.kind]
+    dof = q = tendon = -1
+    if actuator.tendon:
+        tendon = [n for n, _, _ in listing.tendons].index(target)
+        has_length = all(has for _, _, has in _terms_of(*listing.tendons[tendon], listing, first_q, first_dof))
+    else:
+        dof, q, has_length = _coordinate(f'actuator "{name}"', target, actuator.component, listing, first_q, first_dof)
+    if not has_length and (code == POSITION or actuator.bias[1]):
+        what = "tendon" if actuator.tendon else "joint"
+        raise ModelError(
+            f'actuator "{name}" serves a position of {what} "{target}", which has no such coordinate; use torque or velocity'
+        )
+    return code, dof, q, tendon
+
+
+def _coordinate(
+    owner: str, joint: str, component: int, listing: _Listing, first_q: Any, first_dof: Any
+) -> tuple[int, int, bool]:
+    """Degree of freedom and coordinate of a joint's component, and whether the one is the other's rate."""
     kinds = [f.kind for f in listing.frames]
     dofs = [(i, k) for i in listing.frame_of_joint[joint] for k in range(N_DOF[kinds[i]])]
-    if not 0 <= actuator.component < len(dofs):
+    if not 0 <= component < len(dofs):
         raise ModelError(
-            f'actuator "{name}" drives component {actuator.component} of joint "{joint}", which has {len(dofs)} degrees of freedom'
+            f'{owner} drives component {component} of joint "{joint}", which has {len(dofs)} degrees of freedom'
         )
-    i, k = dofs[actuator.component]
-    code = {"torque": TORQUE, "position": POSITION, "velocity": VELOCITY}[actuator.kind]
+    i, k = dofs[component]
     is_turn = kinds[i] == SPHERICAL or (kinds[i] == FREE and k >= 3)
-    if is_turn and (code == POSITION or actuator.bias[1]):
+    return int(first_dof[i]) + k, int(first_q[i]) + (0 if is_turn else k), not is_turn
+
+
+def _terms_of(
+    name: str, prefix: str, tendon: Tendon, listing: _Listing, first_q: Any, first_dof: Any
+) -> list[tuple[int, int, bool]]:
+    """Degree of freedom and coordinate of each term of a tendon, and whether the one is the other's rate."""
+    owner = f'tendon "{name}"'
+    found = [
+        _coordinate(owner, prefix + joint, component, listing, first_q, first_dof)
+        for joint, _, component in tendon.full_terms()
+    ]
+    if tendon.stiffness and not all(has for _, _, has in found):
         raise ModelError(
-            f'actuator "{name}" serves a position of joint "{joint}", which has no such coordinate; use torque or velocity'
+            f"{owner} has stiffness and runs over a turn, which has no coordinate; leave its stiffness zero"
         )
-    return code, int(first_dof[i]) + k, int(first_q[i]) + (0 if is_turn else k)
+    return found
+
+
+def _terms(listing: _Listing, first_q: Any, first_dof: Any) -> tuple[list[tuple[int, int, bool]], list[int]]:
+    """Terms of all tendons in a row, and where each tendon's begin."""
+    each = [_terms_of(*tendon, listing, first_q, first_dof) for tendon in listing.tendons]
+    return [term for terms in each for term in terms], [0, *(int(n) for n in np.cumsum([len(terms) for terms in each]))]
 
 
 def _references(parent: list[int], kind: list[int]) -> list[int]:
@@ -511,6 +559,7 @@ def _params(
     listing: _Listing, topology: Topology, world: World, dt: float, contacts: Contacts
 ) -> dict[str, np.ndarray]:
     links, frames, drives = [k for _, k, _ in listing.links], listing.frames, [a for _, _, a in listing.actuators]
+    tendons = [t for _, _, t in listing.tendons]
 
     def of_joint(what: str) -> list[float]:
         return [0.0 if f.joint is None or f.kind == FIXED else getattr(f.joint, what) for f in frames]
@@ -534,6 +583,9 @@ def _params(
         "actuator.bias": [a.bias for a in drives], "actuator.gear": [a.gear for a in drives],
         "actuator.control_limit": [a.control_limit for a in drives],
         "actuator.force_limit": [a.force_limit for a in drives],
+        "tendon.stiffness": [t.stiffness for t in tendons], "tendon.damping": [t.damping for t in tendons],
+        "tendon.rest": [t.rest for t in tendons],
+        "tendon.coefficient": [coefficient for t in tendons for _, coefficient, _ in t.full_terms()],
         "world.gravity": world.gravity, "world.dt": dt, "world.density": world.density, "world.viscosity": world.viscosity,
         "world.stabilisation": Impulse.stabilisation, "world.softness": Impulse.softness, "world.limit_margin": Impulse.margin,
     }  # fmt: skip
