@@ -5,7 +5,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
 from worlds import kinds_in, tangled
 
 from jointgrad.engine import pipeline, step
