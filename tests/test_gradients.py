@@ -135,7 +135,8 @@ def made_case(
 ) -> Case:
     rng = np.random.default_rng(seed)
     model = made_robot(seed, base).compile(dt=dt, integrator=integrator, viscosity=0.05)
-    more = {"joint.damping": 0.3, "joint.stiffness": 0.2, "joint.armature": 0.05}
+    # joints made without dry friction have no row for it: what is given here later changes nothing
+    more = {"joint.damping": 0.3, "joint.stiffness": 0.2, "joint.armature": 0.05, "joint.friction": 0.1}
     more["joint.rest"] = 0.1 * rng.normal(size=model.nq)
     model = model.replace({name: model.params[name] + x for name, x in more.items()})
     start, rates = model.initial_state(batch).q, random_state(model, rng, batch).qd
@@ -287,7 +288,7 @@ def plain_gradient(case: Case) -> dict[str, np.ndarray]:
     for name in INPUTS:
         getattr(z.state, name)[:] = case.inputs[name][0].ravel().tolist()
     z.call.force = z.call.wants_params = z.call.wants_outputs = 1
-    step(z.tree, z.params, z.assembly, z.state, z.work, z.runge, z.call)
+    step(z.tree, z.params, z.assembly, z.state, z.work, z.touch, z.block, z.runge, z.call)
     for name in ("q", "qd"):
         getattr(z.work_bar, f"{name}_next")[:] = case.bars[name][1, 0].tolist()
     for name in OUTPUTS:
@@ -295,7 +296,7 @@ def plain_gradient(case: Case) -> dict[str, np.ndarray]:
         getattr(z.output_bar, name.split(".")[1])[:] = [tuple(row) for row in rows]
     step_adjoint(
         z.tree, z.params, z.params_bar, z.assembly, z.assembly_bar, z.state, z.state_bar, z.work, z.work_bar,
-        z.multiplier, z.output_bar, z.runge, z.runge_bar, z.call,
+        z.touch, z.touch_bar, z.block, z.block_bar, z.multiplier, z.output_bar, z.runge, z.runge_bar, z.call,
     )  # fmt: skip
     assembly_stage_adjoint(z.tree, z.params, z.params_bar, z.gauge, z.assembly, z.assembly_bar)
     found = {name: np.array(getattr(z.state_bar, name)) for name in INPUTS}

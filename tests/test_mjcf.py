@@ -33,7 +33,7 @@ def quiet(load, *arguments, **options):
 
 
 def compiled(world):
-    return quiet(world.compile, dt=world.dt, integrator="semi_implicit")
+    return quiet(world.compile, dt=world.dt, integrator="semi_implicit", contact=None, constraints=False)
 
 
 def assert_same_motion(model, m, states=2, tolerance=TOLERANCE):
@@ -353,8 +353,9 @@ def test_contact_data_is_kept():
     assert ball.contact == {"condim": 4.0, "solref": (0.01, 1.0), "margin": 0.02, "contype": 2.0}
     assert [c["kind"] for c in robot.constraints] == ["weld", "contact exclusion"]
     assert robot.constraints[0]["relpose"] == (0, 0, 1, 1, 0, 0, 0)
-    with pytest.warns(UnsupportedWarning, match="weld"):
-        load_world(text).compile()
+    model = load_world(text).compile()
+    assert len(model.topology.tree["tie_kind"]) == 2  # the weld: a point and an orientation
+    assert sorted(model.pair_names) == ["a:floor", "b:floor"]  # a and b are kept apart
 
 
 # what is not ours --------------------------------------------------------------------------------------------------------

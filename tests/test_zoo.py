@@ -146,9 +146,9 @@ def test_runs(robot):
     assert np.abs(trajectory.q[-1] - trajectory.q[0]).max() < 3.0
 
 
-def test_limits_are_announced():
-    with pytest.warns(UnsupportedWarning, match="joint limit"):
-        jg.zoo.ant().compile()
+def test_shapes_that_do_not_touch_are_announced():
+    with pytest.warns(UnsupportedWarning, match="cylinder"):
+        jg.zoo.laikago(full_body=True).compile()
 
 
 def test_swimmer_needs_a_head():

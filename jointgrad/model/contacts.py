@@ -39,8 +39,8 @@ from .laws import Impulse, Law, Spring
 KINDS = {"plane": PLANE, "sphere": SPHERE, "capsule": CAPSULE, "box": BOX, "points": SPHERE}
 NAMES = {PLANE: "plane", SPHERE: "sphere", CAPSULE: "capsule", BOX: "box"}
 SIZES = {"plane": 0, "sphere": 1, "capsule": 2, "box": 3, "points": 1}
-# candidates that a pair may have at once
-POINTS = dict(zip(PAIR_KINDS, (1, 2, 4, 1, 1, 2, 1, 2, 8), strict=True))
+# candidates that a pair has: in one lane fewer may touch, but each lane of a pack may have others
+POINTS = dict(zip(PAIR_KINDS, (1, 2, 8, 1, 1, 2, 1, 2, 13), strict=True))
 # friction of a shape that says nothing, where its partner says nothing either: sliding, torsional (m), rolling (m)
 FRICTION = (1.0, 0.005, 0.0001)
 SAME_FOR_ALL = {"condim": 3, "contype": 1, "conaffinity": 1}
@@ -251,11 +251,13 @@ def contact_arrays(contacts: Contacts, tree: dict[str, Any], law: Law | None, mo
         if not runs or runs[-1][:3] != (kind, *trees):
             runs.append((kind, *trees, number))
     touches = sum(POINTS[PAIR_KINDS[kind]] for kind, *_ in pairs)
-    blocks = len(contacts.ties) + sum(
+    blocks = sum(
         POINTS[PAIR_KINDS[kind]] * (1 + spins) for kind, _, _, _, code, spins in pairs if code == Impulse().code
     )
-    room = most if most is not None else 128 + 8 * tree["n_trees"] + len(contacts.ties)
-    blocks, touches = min(blocks, room), min(touches, room)
+    room = most if most is not None else 128 + 8 * tree["n_trees"]
+    touches = min(touches, room)
+    # ties are always there, and a point that resists turning needs two blocks
+    blocks = len(contacts.ties) + min(blocks, room * (1 + any(spins for *_, spins in pairs)))
     impulses = isinstance(law, Impulse) and law
     has_trees = any(tree["n_trees"] not in (s, t) and s != t for _, s, t, _ in runs)
     return {
