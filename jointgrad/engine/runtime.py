@@ -76,7 +76,7 @@ class Worker:
         )
         self._slots = {f: SCHEMA.slots[f"call.{f}"] for f in SCHEMA.tables["call"]}
         self._full = SCHEMA.slots["touch.is_full"]
-        self._runs: dict[str, Callable[[], None]] = {}
+        self._runs: dict[tuple[str, bool], Callable[[], None]] = {}
         self._without = unused_kernels(tree)
         self.assembled_for: Any = None
         self.gauge: Any = None
@@ -120,9 +120,13 @@ class Worker:
             integers[slots[name]] = value
 
     def run(self, kernel: str) -> None:
-        if kernel not in self._runs:
-            self._runs[kernel] = self.library.attach(self.frame, kernel, self._without)
-        self._runs[kernel]()
+        # forces on links are compiled for those who ask for them
+        wants_loads = bool(self.frame.integers[self._slots["wants_loads"]])
+        key = kernel, wants_loads
+        if key not in self._runs:
+            without = self._without if wants_loads else (*self._without, "loads", "loads_adjoint")
+            self._runs[key] = self.library.attach(self.frame, kernel, without)
+        self._runs[key]()
         if self.frame.integers[self._full] != 0:
             self.frame.integers[self._full] = 0
             most = self.model.topology.tree["most_blocks"]

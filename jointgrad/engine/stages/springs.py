@@ -16,7 +16,7 @@ READS = (
     "touch.point", "touch.normal", "touch.gap", "work.pose", "work.v", "params.pair_friction", "params.pair_static_friction",
     "params.pair_transition", "params.pair_stiffness", "params.pair_damping", "params.pair_exponent",
 )  # fmt: skip
-WRITES = ("work.touch",)
+WRITES = ("work.touch", "touch.force")
 
 
 def power(x, n):
@@ -88,6 +88,11 @@ def no_force(anything):
     return (0.0 * anything,) * 6
 
 
+@traced
+def force_alone(push):
+    return push[3:]
+
+
 @sweep
 def force_between(tree, params, work, touch, i):
     p = touch.pair[i]
@@ -114,6 +119,7 @@ def springs(tree, params, work, touch):
         p = touch.pair[i]
         if tree.pair_law[p] != IMPULSE:
             push, back = force_between(tree, params, work, touch, i)
+            touch.force[i] = force_alone(push)
             accumulate(work.touch, tree.shape_body[tree.pair_a[p]], push)
             accumulate(work.touch, tree.shape_body[tree.pair_b[p]], back)
 
@@ -127,15 +133,21 @@ hollars_force_adjoint = adjoint(hollars_force, INPUTS)
 brown_force_adjoint = adjoint(brown_force, INPUTS)
 
 
+@traced
+def with_own(push_bar, force_bar):
+    """Cotangent of a push on a body, and of its force seen alone."""
+    return (*push_bar[:3], *add(push_bar[3:], force_bar))
+
+
 @sweep
-def force_between_adjoint(tree, params, work, work_bar, touch, i):
+def force_between_adjoint(tree, params, work, work_bar, touch, touch_bar, i):
     p = touch.pair[i]
     row, a, b = tree.pair_row[p], tree.shape_body[tree.pair_a[p]], tree.shape_body[tree.pair_b[p]]
     point, normal, gap, v_a, v_b = touch.point[i], touch.normal[i], touch.gap[i], work.v[a], work.v[b]
     at_a, at_b = work.pose[tree.reference[a]], work.pose[tree.reference[b]]
     mu, mu_s, transition = params.pair_friction[row], params.pair_static_friction[row], params.pair_transition[row]
     k, d, n = params.pair_stiffness[row], params.pair_damping[row], params.pair_exponent[row]
-    law, bars = tree.pair_law[p], (work_bar.touch[a], work_bar.touch[b])
+    law, bars = tree.pair_law[p], (with_own(work_bar.touch[a], touch_bar.force[i]), work_bar.touch[b])
     if law == COULOMB:
         return coulomb_force_adjoint(point, normal, gap, v_a, v_b, at_a, at_b, mu, mu_s, transition, k, d, n, bars)
     if law == ANDERSSON:
@@ -154,7 +166,7 @@ def springs_adjoint(tree, params, params_bar, work, work_bar, touch, touch_bar):
         if tree.pair_law[p] != IMPULSE:
             row, a, b = tree.pair_row[p], tree.shape_body[tree.pair_a[p]], tree.shape_body[tree.pair_b[p]]
             point, normal, gap, v_a, v_b, mu, mu_s, transition, k, d, n = force_between_adjoint(
-                tree, params, work, work_bar, touch, i
+                tree, params, work, work_bar, touch, touch_bar, i
             )
             accumulate(touch_bar.point, i, point)
             accumulate(touch_bar.normal, i, normal)
