@@ -163,10 +163,8 @@ class Problem:
             if row == NO_ROW or not self.D[k, j, lane] > 0:
                 continue
             low, high = self.low[k, j, lane], self.high[k, j, lane]
-            if row == STOP_ROW:
-                mode = "stick" if x[j] > 0 else "open"
-            else:
-                mode = "stick" if low < x[j] < high else "slip"
+            modes = ("open", "stick") if row == STOP_ROW else ("slip", "stick")
+            mode = modes[bool(low < x[j] < high)]
             name = self.model.joint_names[tree["tie_frame"][3 * t + j]]
             found.append(Tie(TIE_ROWS[row], name, float(self.weight[k, j, lane] * x[j] / dt), mode))
         return found

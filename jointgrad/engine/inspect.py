@@ -9,8 +9,8 @@ import numpy as np
 
 from ..model.arrays import FREE, SPHERICAL, Model, State
 from ..model.errors import InputError
+from .contact_records import Contact, ContactTable, Problem, problem_of
 from .rollout import _check_values, _checked_inputs
-from .contact_records import Contact, ContactTable, Problem, Tie, problem_of
 from .runtime import address, lanes, worker
 
 _KEPT = {

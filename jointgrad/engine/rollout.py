@@ -453,17 +453,37 @@ def _explanation(trajectory: Trajectory) -> str:
     """Which environment left the finite numbers, when, and where in the robot."""
     env = int(np.argmax(trajectory.status >= 0))
     k = int(trajectory.status[env])
-    where = _culprit(trajectory, env)
+    where = "; ".join(_culprits(trajectory, env, k))
     return (
-        f"environment {env} left the finite numbers at step {k}{where}; try a smaller dt, "
+        f"environment {env} left the finite numbers at step {k}{f' ({where})' if where else ''}; try a smaller dt, "
         'or on_nan="freeze" to go on without it'
     )
 
 
-def _culprit(trajectory: Trajectory, env: int) -> str:
-    """The joint whose rate is largest in the last good state: blow-ups start there."""
-    qd = trajectory._qd_last[env]
+def _culprits(trajectory: Trajectory, env: int, k: int) -> list[str]:
+    """What was fastest, and what was pressed hardest, in the last good state: blow-ups start there."""
+    from .inspect import inspect
+
+    model, i, qd = trajectory.model, trajectory._inputs, trajectory._qd_last[env]
     if not len(qd):
-        return ""
+        return []
     worst = int(np.argmax(np.abs(qd)))
-    return f' (fastest joint before: "{trajectory.model.topology.dof_names[worst]}" at {qd[worst]:.3g})'
+    found = [f'fastest joint before: "{model.topology.dof_names[worst]}" at {qd[worst]:.3g}']
+    states = i if k == 0 else State(trajectory._q_last, trajectory._qd_last)
+    if k and trajectory._schedule is not None and trajectory._schedule.interval == 1:
+        states = State(trajectory._q[k], trajectory._qd[k])
+    force = None if i.force is None else (i.force[env] if i.force.ndim == 3 else i.force[k, env])
+    with np.errstate(all="ignore"):
+        try:
+            own = State(states.q[env], states.qd[env])
+            info = inspect(model.environment(env), own, None if i.u is None else i.u[k, env], force)
+        except SimulationError:
+            return found
+        speed = np.linalg.norm(info.link_velocity[:, :3], axis=-1)
+        fastest = int(np.argmax(speed))
+        found.append(f'fastest link: "{model.link_names[fastest]}" at {speed[fastest]:.3g} m/s')
+        contacts = info.contacts
+        if contacts:
+            hardest = max(contacts, key=lambda c: np.nan_to_num(np.abs(c.force).max(), nan=np.inf))
+            found.append(f"hardest contact: {hardest}")
+    return found

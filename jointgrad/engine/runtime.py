@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+from collections import Counter
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -129,11 +130,24 @@ class Worker:
         self._runs[key]()
         if self.frame.integers[self._full] != 0:
             self.frame.integers[self._full] = 0
-            most = self.model.topology.tree["most_blocks"]
+            tree = self.model.topology.tree
+            most = max(tree["most_blocks"], tree["most_touches"])
             raise SimulationError(
-                f"more points touch at once than there is room for ({most}); "
+                f"more points touch at once than there is room for ({most}{self._crowd()}); "
                 f"compile the world with max_contacts={2 * most} or more"
             )
+
+    def _crowd(self) -> str:
+        """Between which links most of the present points are."""
+        from .contact_records import source_names
+
+        integers, slots = self.frame.integers, SCHEMA.slots
+        start, n = integers[slots["touch.pair"]], integers[slots["touch.n"]]
+        counts = Counter(tuple(sorted(source_names(self.model, p))) for p in integers[start : start + n])
+        if not counts:
+            return ""
+        (a, b), count = counts.most_common(1)[0]
+        return f'; {count} between "{a}" and "{b}"'
 
 
 class Lent:

@@ -143,7 +143,8 @@ CALL = {
     name: SCALAR
     for name in (
         # environments [first, last) of a batch, in chunks whose parameter cotangents are summed; steps of the motion
-        "first", "last", "batch", "steps", "chunk", "assemble", "has_springs", "has_drag", "wants_params", "wants_outputs", "wants_loads",
+        "first", "last", "batch", "steps", "chunk", "assemble", "has_springs", "has_drag", "wants_params",
+        "wants_outputs", "wants_loads",
         # states are kept every `interval` steps; a program reverses one interval, another the last, shorter one
         "interval", "program_length", "tail_length",
         "q0", "qd0", "u", "force", "force_step", "q", "qd", "q_last", "qd_last", "status", "record",

@@ -40,8 +40,8 @@ from .laws import Impulse, Law, Spring
 KINDS = {"plane": PLANE, "sphere": SPHERE, "capsule": CAPSULE, "box": BOX, "points": SPHERE}
 NAMES = {PLANE: "plane", SPHERE: "sphere", CAPSULE: "capsule", BOX: "box"}
 SIZES = {"plane": 0, "sphere": 1, "capsule": 2, "box": 3, "points": 1}
-# candidates that a pair may have at once
-POINTS = dict(zip(PAIR_KINDS, (1, 2, 4, 1, 1, 2, 1, 2, 8), strict=True))
+# candidates that a pair may have at once; a box that has sunk in has all its corners below a plane
+POINTS = dict(zip(PAIR_KINDS, (1, 2, 8, 1, 1, 2, 1, 2, 8), strict=True))
 # friction of a shape that says nothing, where its partner says nothing either: sliding, torsional (m), rolling (m)
 FRICTION = (1.0, 0.005, 0.0001)
 SAME_FOR_ALL = {"condim": 3, "contype": 1, "conaffinity": 1}

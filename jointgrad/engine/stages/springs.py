@@ -19,31 +19,39 @@ READS = (
 WRITES = ("work.touch", "touch.force")
 
 
+STILL = 1e-12  # m/s
+
+
 def power(x, n):
     """x^n for x > 0, else 0."""
     is_deep = x > 0.0
     return select(is_deep, exp(n * log(select(is_deep, x, 1.0))), 0.0)
 
 
+# laws of friction: share of the press at a speed, and its slope at rest. Coulomb's has none: at rest it holds nothing
+
+
 def coulomb(speed, mu, mu_s, transition):
-    return mu * select(speed > 0.0, 1.0, 0.0)
+    return mu * select(speed > 0.0, 1.0, 0.0), 0.0
 
 
 def andersson(speed, mu, mu_s, transition):
     """Andersson et al. 2007: a Stribeck peak of width `transition`, rounded by tanh of the speed."""
     r = speed * inverse(transition)
-    return (mu + (mu_s - mu) * exp(-r)) * tanh(r)
+    return (mu + (mu_s - mu) * exp(-r)) * tanh(r), mu_s * inverse(transition)
 
 
 def hollars(speed, mu, mu_s, transition):
     r = speed * inverse(transition)
-    return minimum(r, 1.0) * (mu + 2.0 * (mu_s - mu) * inverse(1.0 + r * r))
+    share = minimum(r, 1.0) * (mu + 2.0 * (mu_s - mu) * inverse(1.0 + r * r))
+    return share, (2.0 * mu_s - mu) * inverse(transition)
 
 
 def brown(speed, mu, mu_s, transition):
     r = speed * inverse(transition)
     peak = 0.25 * r * r + 0.75
-    return mu * tanh(4.0 * r) + (mu_s - mu) * r * inverse(peak * peak)
+    share = mu * tanh(4.0 * r) + (mu_s - mu) * r * inverse(peak * peak)
+    return share, (4.0 * mu + (mu_s - mu) * (1.0 / 0.75**2)) * inverse(transition)
 
 
 def contact_force(point, normal, gap, v_a, v_b, reference_a, reference_b, mu, mu_s, transition, k, d, n, law):
@@ -54,8 +62,10 @@ def contact_force(point, normal, gap, v_a, v_b, reference_a, reference_b, mu, mu
     press = maximum(power(-gap, n) * (k - d * parting), 0.0)
     slip = sub(velocity, scale(normal, parting))
     speed = safe_norm(slip)
-    friction = press * law(speed, mu, mu_s, transition)
-    force = sub(scale(normal, press), tuple(friction * safe_div(s, speed) for s in slip))
+    share, slope = law(speed, mu, mu_s, transition)
+    # at rest the slip has no direction, but friction has a derivative
+    drag = press * select(speed > STILL, safe_div(share, speed), slope)
+    force = sub(scale(normal, press), scale(slip, drag))
     push = (*cross(arm_a, force), *force)
     back = scale(force, -1.0)
     return push, (*cross(arm_b, back), *back)

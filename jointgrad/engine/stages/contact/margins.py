@@ -7,6 +7,7 @@ that of a smooth function. The signature is a number that two steps share if eve
 """
 
 from ....algebra.spatial import add, sub
+from ....algebra.spatial import work as motion_work
 from ....algebra.vector import cross, dot, scale
 from ....compiler.elementary import inverse, maximum, minimum, safe_norm, select
 from ....compiler.kernel import kernel, sweep
@@ -17,7 +18,8 @@ from .paths import BOUNDED, POINT, SPIN
 
 READS = (
     "state.q", "work.pose", "work.v", "touch.point", "touch.normal", "touch.gap", "touch.force", "touch.feature",
-    "block.active", "block.closing", "block.D", "block.G", "block.start", "block.x", "block.low", "block.high", "block.friction",
+    "block.rows", "block.active", "block.closing", "block.D", "block.G", "block.start", "block.x", "block.low", "block.high",
+    "block.friction",
     "params.joint_limit", "params.pair_restitution", "params.pair_transition", "params.pair_margin", "params.pair_push_limit",
     "params.pair_stabilisation", "params.world_dt", "params.world_limit_margin",
 )  # fmt: skip
@@ -157,7 +159,9 @@ def with_stop(record, q, limit, margin, who, weight):
 
 
 @traced
-def with_point(record, active, x, friction, is_cone, closing, gap, restitution, stabilisation, push_limit, dt, weight):
+def with_point(
+    record, active, x, friction, is_cone, closing, approach, gap, restitution, stabilisation, push_limit, dt, weight
+):  # fmt: skip
     """Counts, impact and signature of a point with impulses; `weight` belongs to the choices made before the sweeps."""
     is_active, n, most = active[0] > 0.5, x[0], friction[0] * x[0]
     is_pressed = select(is_active, n, 0.0) > 0.0
@@ -165,7 +169,7 @@ def with_point(record, active, x, friction, is_cone, closing, gap, restitution, 
                         select(most > maximum(size_of(x[1]), size_of(x[2])), 0.0, 1.0))  # fmt: skip
     slips = select(friction[0] > 0.0, is_outside, 1.0)
     pressed, open_ = select(is_pressed, 1.0, 0.0), select(is_active, select(is_pressed, 0.0, 1.0), 0.0)
-    speed = select(is_pressed, maximum(-closing[0], 0.0), 0.0)
+    speed = select(is_pressed, maximum(-approach, 0.0), 0.0)
     # which of the demands on the normal velocity was the larger
     parting = -(stabilisation * gap * inverse(dt))
     bounce = -(restitution * minimum(closing[0], 0.0))
@@ -244,12 +248,19 @@ def weight_of(seed, t):
     return ((t + 1) * 100003 + seed) * GOLDEN % 1.0 + 0.125
 
 
+@traced
+def approach(rows_a, v_a, rows_b, v_b):
+    """Normal velocity before anything pushed or pulled."""
+    return motion_work(v_a, rows_a[:6]) + motion_work(v_b, rows_b[:6])
+
+
 @sweep
-def point_record(tree, params, touch, block, record, k):
+def point_record(tree, params, work, touch, block, record, k):
     i, n, T = block.source[k], block.n, tree.sweeps
+    speed = approach(block.rows[2 * k], work.v[block.body[2 * k]], block.rows[2 * k + 1], work.v[block.body[2 * k + 1]])
     row = tree.pair_row[touch.pair[i]]
     return with_point(
-        record, block.active[k], block.x[T * n + k], block.friction[k], 1.0 * tree.is_cone, block.closing[k], touch.gap[i],
+        record, block.active[k], block.x[T * n + k], block.friction[k], 1.0 * tree.is_cone, block.closing[k], speed, touch.gap[i],
         params.pair_restitution[row], params.pair_stabilisation[row], params.pair_push_limit[row], params.world_dt[0],
         weight_of(seed_of(block, touch, k), -1),
     )  # fmt: skip
@@ -292,7 +303,7 @@ def margins(tree, params, state, work, touch, block, margin):
             record = with_margin(record, value, name, 1.0 if t == T - 1 else 0.0, code, weight_of(seed, t))
         record = with_impulse(record, block.x[T * n + k], block.x[(T - 1) * n + k])
         if block.kind[k] == POINT:
-            record = point_record(tree, params, touch, block, record, k)
+            record = point_record(tree, params, work, touch, block, record, k)
     for i in range(touch.n):
         record = touch_record(tree, params, work, touch, record, i)
     margin.record[0] = stop_record(tree, params, state, record)
