@@ -14,7 +14,7 @@ SHAPES = (("sphere", (0.3,)), ("capsule", (0.15, 0.3)), ("box", (0.3, 0.25, 0.2)
 def tangled(seed: int, base: str, sweeps: int = 50, cone: bool = True, links: int = 9, **options) -> jg.Model:
     """Two random trees whose shapes overlap in most states, above and below the ground: by springs of every law and by
     impulses with every row; joints with limits, dry friction, a mimic joint; a loop and a weld."""
-    robot = jg.zoo.random_tree(links, seed=seed, base=base, trees=2, drag=True)
+    robot = jg.zoo.random_tree(links, seed=seed, base=base, trees=2, drag=True, tendons=True)
     rng = np.random.default_rng(seed)
     for i, link in enumerate(robot.links.values()):
         kind, size = SHAPES[i % 3]

@@ -40,7 +40,7 @@ def clear_touch(tree, touch, touch_bar, params):
     for i in range(tree.n_shapes):
         touch_bar.shape[i] = six_zeros(params.world_dt[0])
     for i in range(touch.n):
-        touch_bar.point[i] = touch_bar.normal[i] = three_zeros(params.world_dt[0])
+        touch_bar.point[i] = touch_bar.normal[i] = touch_bar.force[i] = three_zeros(params.world_dt[0])
         touch_bar.gap[i] = zero(params.world_dt[0])
 
 

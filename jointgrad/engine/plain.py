@@ -102,7 +102,7 @@ def step(
 ) -> tuple[Any, Any]:
     """Next q and qd, as numbers of the same kind; arrays have the values on their last axis."""
     z = _with_state(model, q, qd, u, force, params)
-    step_kernel(z.tree, z.params, z.assembly, z.state, z.work, z.touch, z.block, z.runge, z.call)
+    step_kernel(z.tree, z.params, z.assembly, z.state, z.work, z.touch, z.block, z.runge, z.output, z.call)
     _check_room(z)
     return _joined(z.work.q_next, q), _joined(z.work.qd_next, qd)
 

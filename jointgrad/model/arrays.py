@@ -156,6 +156,13 @@ class Model:
             params[name] = array
         return Model(self.topology, params, self._initial, batch)
 
+    def environment(self, env: int) -> Model:
+        """The model of one environment alone."""
+        if self.batch is None:
+            return self
+        own = {name: p if self.is_shared(name) else p[env] for name, p in self.params.items()}
+        return Model(self.topology, own, self._initial)
+
     def is_shared(self, name: str) -> bool:
         """Whether all environments have the same value."""
         return self.params[name].shape == self.topology.shape_of(name)

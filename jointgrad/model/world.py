@@ -438,6 +438,8 @@ def _topology(
     tree |= tree_arrays(tree)
     contacts = _contacts(listing, frame_body, tree, plan, placed, first_q, first_dof)
     tree |= contact_arrays(contacts, tree, plan.contact, plan.max_contacts)
+    number = {name: j for j, (name, _, _) in enumerate(listing.links)}
+    tree["shape_link"] = [number.get(s.link, -1) for s in contacts.shapes]
     dof_names = [f.name if N_DOF[f.kind] == 1 else f"{f.name}[{j}]" for f in frames for j in range(N_DOF[f.kind])]
     topology = Topology(
         tree,
