@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -416,9 +417,28 @@ def _explanation(trajectory: Trajectory) -> str:
 
 
 def _culprit(trajectory: Trajectory, env: int) -> str:
-    """The joint whose rate is largest in the last good state: blow-ups start there."""
-    qd = trajectory._qd_last[env]
+    """The joint whose rate is largest in the last good state, where blow-ups start, its link, and what touched then."""
+    model, q, qd = trajectory.model, trajectory._q_last[env], trajectory._qd_last[env]
     if not len(qd):
         return ""
-    worst = int(np.argmax(np.abs(qd)))
-    return f' (fastest joint before: "{trajectory.model.topology.dof_names[worst]}" at {qd[worst]:.3g})'
+    worst, tree = int(np.argmax(np.abs(qd))), model.topology.tree
+    body = max(b for b in range(tree["n_bodies"]) if tree["dof"][b] <= worst < tree["dof"][b] + tree["n_dof"][b])
+    links = [name for name, at in zip(model.link_names, tree["link_body"], strict=True) if at == body]
+    link = f' of link "{links[0]}"' if links else ""
+    touching = dict.fromkeys(f'"{a}" and "{b}"' for a, b in _touching(trajectory, env, q, qd))
+    near = f"; touching then: {', '.join([*touching][:4])}" if touching else ""
+    return f' (fastest joint before: "{model.topology.dof_names[worst]}"{link} at {qd[worst]:.3g}{near})'
+
+
+def _touching(trajectory: Trajectory, env: int, q: np.ndarray, qd: np.ndarray) -> list[tuple[str, str]]:
+    """Shapes that touch in one state, by name."""
+    if not (trajectory.model.topology.tree["n_pairs"] and np.isfinite(q).all() and np.isfinite(qd).all()):
+        return []
+    q, qd = np.tile(q, (env + 1, 1)), np.tile(qd, (env + 1, 1))
+    with worker(trajectory.model) as one:
+        one.take_params(trajectory.model)
+        one.set(first=env, last=env + 1, batch=env + 1, steps=1, q0=address(q), qd0=address(qd), u=0, force=0)
+        with contextlib.suppress(SimulationError):
+            one.run("evaluation")
+        one.assembled_for = None
+        return one.touching()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import functools
 import os
 from collections.abc import Callable, Mapping
@@ -127,9 +128,19 @@ class Worker:
             self.frame.integers[self._full] = 0
             most = self.model.topology.tree["most_blocks"]
             raise SimulationError(
-                f"more points touch at once than there is room for ({most}); "
+                f"more points touch at once than there is room for ({most}){self._crowd()}; "
                 f"compile the world with max_contacts={2 * most} or more"
             )
+
+    def touching(self) -> list[tuple[str, str]]:
+        """Names of the shapes at every point that touched when the last kernel looked."""
+        names, tree, integers = self.model.topology.shape_names, self.model.topology.tree, self.frame.integers
+        first, n = (int(integers[SCHEMA.slots[f"touch.{what}"]]) for what in ("pair", "n"))
+        return [(names[tree["pair_a"][p]], names[tree["pair_b"][p]]) for p in integers[first : first + n]]
+
+    def _crowd(self) -> str:
+        found = collections.Counter(self.touching()).most_common(1)
+        return f', {found[0][1]} of them between "{found[0][0][0]}" and "{found[0][0][1]}"' if found else ""
 
 
 class Lent:

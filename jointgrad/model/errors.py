@@ -19,3 +19,7 @@ class UnsupportedWarning(UserWarning):
 
 class UnphysicalWarning(UserWarning):
     """A value that no body can have, simulated because the user asked for it."""
+
+
+class UnstableWarning(UserWarning):
+    """Forces of a model are too stiff for its time step."""
