@@ -35,6 +35,7 @@ from .checks import numbers, unit_quaternion
 from .description import Shape
 from .errors import ModelError, UnsupportedWarning, warn_caller
 from .laws import Impulse, Law, Spring
+from .overlap import Solid, is_deep
 
 KINDS = {"plane": PLANE, "sphere": SPHERE, "capsule": CAPSULE, "box": BOX, "points": SPHERE}
 NAMES = {PLANE: "plane", SPHERE: "sphere", CAPSULE: "capsule", BOX: "box"}
@@ -94,6 +95,7 @@ class Contacts:
     rows: list[dict[str, float]] = field(default_factory=list)
     row_names: list[str] = field(default_factory=list)
     ties: list[dict[str, Any]] = field(default_factory=list)
+    overlapping: list[str] = field(default_factory=list)  # pairs left out for that
 
 
 # shapes -----------------------------------------------------------------------------------------------------------------
@@ -146,6 +148,51 @@ def is_filtered(a: Touching, b: Touching, tree: dict[str, Any]) -> bool:
     return not (one or two)
 
 
+def overlapping_pairs(
+    shapes: list[Touching], tree: dict[str, Any], ties: list[dict], poses: list
+) -> set[frozenset[int]]:
+    """Pairs of one robot that lie in each other where the world starts: no motion leads there, so that its author does not
+    mean them to touch. Robots that stand in each other, or in what is fixed, are pushed apart.
+
+    poses: rotation and position of every frame. Trees that loops tie together are one robot. Marks and planes are left out."""
+    found: set[frozenset[int]] = set()
+    solids: dict[int, Solid] = {}
+    robot = _robots(shapes, tree, ties)
+    of_robot: dict[int, list[int]] = {}
+    for k, s in enumerate(shapes):
+        if s.kind in (SPHERE, CAPSULE, BOX) and tree["body_tree"][s.body] != tree["n_trees"]:
+            solids[k] = _solid(s, *poses[s.frame])
+            of_robot.setdefault(robot[tree["body_tree"][s.body]], []).append(k)
+    for group in of_robot.values():
+        centres, reach = np.array([solids[k].centre for k in group]), np.array([solids[k].reach for k in group])
+        for m, i in enumerate(group):
+            far = np.linalg.norm(centres[m + 1 :] - centres[m], axis=1) - reach[m + 1 :] - reach[m]
+            for j in (group[m + 1 + n] for n in np.flatnonzero(far < 0)):
+                if not is_filtered(shapes[i], shapes[j], tree) and is_deep(solids[i], solids[j]):
+                    found.add(frozenset((i, j)))
+    return found
+
+
+def _robots(shapes: list[Touching], tree: dict[str, Any], loops: list[dict]) -> list[int]:
+    """Per tree, the first tree that loops tie it to."""
+    robot = list(range(tree["n_trees"]))
+    for tie in loops:
+        a, b = (tree["body_tree"][shapes[tie[side]].body] for side in ("a", "b"))
+        if tree["n_trees"] not in (a, b):
+            one, other = sorted((robot[a], robot[b]))
+            robot = [one if r == other else r for r in robot]
+    return robot
+
+
+def _solid(s: Touching, R: np.ndarray, p: np.ndarray) -> Solid:
+    w, xyz = s.placement[3], np.array(s.placement[4:])
+    skew = np.cross(np.eye(3), -xyz)
+    turn = np.eye(3) + 2.0 * w * skew + 2.0 * skew @ skew
+    half = np.array(s.size) if s.kind == BOX else np.array((0.0, 0.0, s.size[1] if s.kind == CAPSULE else 0.0))
+    radius = 0.0 if s.kind == BOX else float(s.size[0])
+    return Solid(s.kind == BOX, p + R @ np.array(s.placement[:3]), R @ turn, half, radius)
+
+
 def _friction(a: Touching, b: Touching) -> tuple[float, float, float, int]:
     """Sliding, torsional, rolling friction and number of dimensions, as MuJoCo combines them: the larger of the two."""
     given = [tuple(s.shape.friction) for s in (a, b) if s.shape is not None and len(s.shape.friction)]
@@ -193,6 +240,7 @@ def list_pairs(
     keys: dict[Any, int] = {}
     listed = []
     used = set()
+    apart: list[str] = []
     for j, b in enumerate(shapes):
         for i, a in enumerate(shapes[:j]):
             if MARK in (a.kind, b.kind) or (a.kind == b.kind == PLANE):
@@ -210,10 +258,12 @@ def list_pairs(
                 used.add(number)
                 options |= rules[number].options
                 chosen = rules[number].contact if rules[number].contact is not Default else law
-            elif frozenset((a.name, b.name)) not in explicit and (
-                is_filtered(a, b, tree) or frozenset((i, j)) in overlapping
-            ):
-                continue
+            elif frozenset((a.name, b.name)) not in explicit:
+                if is_filtered(a, b, tree):
+                    continue
+                if frozenset((i, j)) in overlapping:
+                    apart.append(f'"{a.name}" and "{b.name}"')
+                    continue
             if chosen is None:
                 continue
             one, two = (i, j) if a.kind > b.kind or (a.kind == b.kind and i > j) else (j, i)
@@ -231,6 +281,7 @@ def list_pairs(
             listed.append((order, (kind, one, two, keys[key], chosen.code, spins)))
     listed.sort(key=lambda entry: entry[0])
     contacts.pairs = [pair for _, pair in listed]
+    contacts.overlapping = apart
     return [f'"{r.first}" and "{r.second}"' for k, r in enumerate(rules) if k not in used]
 
 
@@ -377,3 +428,13 @@ def warn_of_shapes(left_out: dict[str, list[str]]) -> None:
             f"{kind}: {', '.join(names[:4])}{' ...' if len(names) > 4 else ''}" for kind, names in left_out.items()
         )
         warn_caller(f"shapes of these kinds do not touch anything yet: {listed}", UnsupportedWarning)
+
+
+def warn_of_overlaps(pairs: list[str]) -> None:
+    if pairs:
+        named = "; ".join(pairs[:4]) + (f"; {len(pairs) - 4} more" if len(pairs) > 4 else "")
+        warn_caller(
+            f"these pairs of one robot overlap where it starts, and do not touch each other: {named} "
+            "(World.pair with their names makes them touch)",
+            UnsupportedWarning,
+        )

@@ -24,6 +24,10 @@ class UnphysicalWarning(UserWarning):
     """A value that no body can have, simulated because the user asked for it."""
 
 
+class UnstableWarning(UserWarning):
+    """Forces of a model are too stiff for its time step."""
+
+
 def warn_caller(message: str, category: type[Warning]) -> None:
     """A warning that points to the line of the user's code, however many of our own functions are between."""
     package, frame, level = __name__.partition(".")[0], sys._getframe(1), 2

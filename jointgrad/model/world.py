@@ -34,14 +34,16 @@ from .contacts import (
     contact_arrays,
     joint_ties,
     list_pairs,
+    overlapping_pairs,
     shapes_of,
     tree_arrays,
+    warn_of_overlaps,
     warn_of_shapes,
 )
 from .description import Actuator, Description, Joint, Link, Shape, Tendon
-from .errors import ModelError, UnsupportedWarning, warn_caller
+from .errors import ModelError, UnstableWarning, UnsupportedWarning, warn_caller
 from .laws import Impulse, Law, Spring
-from .loops import list_loops, pairs_of_files
+from .loops import initial_poses, list_loops, pairs_of_files
 
 
 @dataclass
@@ -194,6 +196,7 @@ class World:
             topology.tree["integrator"] = INTEGRATORS["semi_implicit"]  # type: ignore[index]
         params = _params(listing, topology, self, dt, contacts)
         _check_moving_mass(listing, topology, params)
+        _check_inertias(listing, topology, params, integrator)
         return Model(topology, params, _initial(listing))
 
 
@@ -470,7 +473,10 @@ def _contacts(
     moving = any(s.body < tree["n_bodies"] for s in contacts.shapes)
     warn_of_shapes(left_out if moving or plan.contact is not None else {})
     excluded, explicit = pairs_of_files(placed, contacts.shapes)
-    missed = list_pairs(contacts, tree, [*excluded, *plan.rules], plan.contact, set(), explicit)  # type: ignore[arg-type]
+    mimics = list_loops(listing, frame_body, tree, contacts, placed) if plan.constraints else {}
+    deep = overlapping_pairs(contacts.shapes, tree, contacts.ties, initial_poses(listing.frames))
+    missed = list_pairs(contacts, tree, [*excluded, *plan.rules], plan.contact, deep, explicit)  # type: ignore[arg-type]
+    warn_of_overlaps(contacts.overlapping)
     if missed and plan.contact is not None:
         missing = [m for m in missed[:1] if m in [f'"{r.first}" and "{r.second}"' for r in plan.rules]]
         if missing:
@@ -478,7 +484,6 @@ def _contacts(
                 f"no two shapes that could touch are called {missing[0]}; names are those of links and shapes"
             )
     if plan.constraints:
-        mimics = list_loops(listing, frame_body, tree, contacts, placed)
         contacts.ties = joint_ties(listing.frames, frame_body, first_q, first_dof, tree, mimics) + contacts.ties
     return contacts
 
@@ -609,6 +614,105 @@ def _unit_axis(frame: Frame) -> np.ndarray:
 def _initial(listing: _Listing) -> np.ndarray:
     parts = [np.atleast_1d(np.asarray(f.initial, dtype=np.float64)) for f in listing.frames if f.kind != FIXED]
     return np.concatenate(parts) if parts else np.zeros(0)
+
+
+def _check_inertias(listing: _Listing, topology: Topology, params: dict[str, np.ndarray], integrator: str) -> None:
+    """What only the mass matrix shows, where the world starts: directions in which nothing resists, and joint damping or
+    servos that are too stiff for the time step."""
+    tree, poses = topology.tree, initial_poses(listing.frames)
+    inertias = np.zeros((tree["n_bodies"] + 1, 6, 6))
+    for j, (_, link, frame) in enumerate(listing.links):
+        inertias[tree["link_body"][j]] += _inertia_about_origin(link, *poses[frame])
+    stiffness = _stiffness(tree, params, integrator)
+    for number, root in enumerate(tree["tree_root"]):
+        members = [b for b in range(tree["n_bodies"]) if tree["body_tree"][b] == number]
+        dofs = np.concatenate([np.arange(tree["dof"][b], tree["dof"][b] + tree["n_dof"][b]) for b in members])
+        is_light = root >= 0 and np.linalg.matrix_rank(inertias[root]) < 6
+        if not is_light and not stiffness[dofs].any():
+            continue
+        M = _mass_matrix(members, tree, inertias, poses, params)
+        if is_light:
+            _check_root(M, next(name for (name, _, f) in listing.links if tree["frame_body"][f] == root))
+        _warn_of_stiffness(M, stiffness[dofs], [topology.dof_names[d] for d in dofs], params["world.dt"], integrator)
+
+
+def _check_root(M: np.ndarray, name: str) -> None:
+    """A free root without mass of its own moves with nothing in the directions that its joints leave open."""
+    scale = np.sqrt(np.maximum(np.diag(M), np.finfo(float).tiny))
+    if np.linalg.eigvalsh(M / np.outer(scale, scale))[0] < 1e-12:
+        raise ModelError(
+            f'the free link "{name}" has no mass or inertia of its own, and its joints leave it a direction in which nothing '
+            'resists: it would be accelerated without limit; give it mass and inertia, or base="fixed"'
+        )
+
+
+def _stiffness(tree: dict[str, Any], params: dict[str, np.ndarray], integrator: str) -> np.ndarray:
+    """2 dt c + dt^2 k of every degree of freedom that a step takes from its beginning, of dampers, springs and servos: a
+    semi-implicit step of one joint of inertia m is stable below 4 m."""
+    dt, total = float(params["world.dt"]), np.zeros(tree["n_dofs"])
+    for frame, dof, n_dof in zip(tree["frame"], tree["dof"], tree["n_dof"], strict=True):
+        c = 0.0 if integrator == "implicit_damping" else params["joint.damping"][frame]
+        total[dof : dof + n_dof] += 2.0 * dt * c + dt * dt * params["joint.stiffness"][frame]
+    for k, (kind, dof) in enumerate(zip(tree["actuator_kind"], tree["actuator_dof"], strict=True)):
+        gain, gear, (_, per_q, per_rate) = (params[f"actuator.{w}"][k] for w in ("gain", "gear", "bias"))
+        c = params["actuator.damping"][k] - per_rate + (gain if kind == VELOCITY else 0.0)
+        total[dof] += gear**2 * (2.0 * dt * c + dt * dt * ((gain if kind == POSITION else 0.0) - per_q))
+    return np.maximum(total, 0.0)
+
+
+def _warn_of_stiffness(M: np.ndarray, stiffness: np.ndarray, names: list[str], dt: Any, integrator: str) -> None:
+    """Largest eigenvalue of M^-1 (2 dt C + dt^2 K) against 4. Only the two integrators that take robots into contact."""
+    if integrator not in ("semi_implicit", "implicit_damping") or not stiffness.any():
+        return
+    root = np.sqrt(stiffness)
+    values, vectors = np.linalg.eigh(root[:, None] * np.linalg.pinv(M, hermitian=True) * root)
+    if values[-1] > 4.0:
+        joint = names[int(np.argmax(np.abs(vectors[:, -1])))]
+        remedy = "a smaller dt, or armature" + (
+            ', or integrator="implicit_damping"' if integrator == "semi_implicit" else ""
+        )
+        warn_caller(
+            f'dampers, springs or servos at joint "{joint}" are {values[-1] / 4.0:.3g} times stiffer than steps of {float(dt):g} s '
+            f"can follow: its rate will grow without limit; take {remedy}",
+            UnstableWarning,
+        )
+
+
+def _inertia_about_origin(link: Link, R: np.ndarray, p: np.ndarray) -> np.ndarray:
+    """(6, 6), of [angular, linear] motion about the world's origin."""
+    xx, xy, xz, yy, yz, zz = link.inertia
+    at = p + R @ np.asarray(link.com, dtype=np.float64)
+    cross = np.cross(np.eye(3), -at)
+    turning = R @ np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) @ R.T - link.mass * cross @ cross
+    return np.block([[turning, link.mass * cross], [-link.mass * cross, link.mass * np.eye(3)]])
+
+
+def _mass_matrix(
+    members: list[int], tree: dict[str, Any], inertias: np.ndarray, poses: list, params: dict
+) -> np.ndarray:
+    """Of one tree; a free root moves about the world's origin."""
+    axes: dict[int, np.ndarray] = {}
+    for b in members:
+        R, p = poses[tree["frame"][b]]
+        along = R @ params["joint.axis"][tree["frame"][b]]
+        columns = {
+            REVOLUTE: [(*along, *np.cross(p, along))],
+            PRISMATIC: [(0.0, 0.0, 0.0, *along)],
+            SPHERICAL: [(*axis, *np.cross(p, axis)) for axis in np.eye(3)],
+            FREE: np.eye(6),
+        }
+        axes[b] = np.array(columns[tree["kind"][b]]).T
+    starts = dict(zip(members, np.cumsum([0] + [axes[b].shape[1] for b in members]), strict=False))
+    M = np.zeros((sum(a.shape[1] for a in axes.values()),) * 2)
+    for b in members:
+        J, at = np.zeros((6, len(M))), b
+        while at in axes:
+            J[:, starts[at] : starts[at] + axes[at].shape[1]] = axes[at]
+            at = tree["parent"][at]
+        M += J.T @ inertias[b] @ J
+        own = slice(starts[b], starts[b] + axes[b].shape[1])
+        M[own, own] += params["joint.armature"][tree["frame"][b]] * np.eye(axes[b].shape[1])
+    return M
 
 
 def _check_moving_mass(listing: _Listing, topology: Topology, params: dict[str, np.ndarray]) -> None:
