@@ -65,6 +65,11 @@ class Touching:
     placement: tuple[float, ...]
     shape: Shape | None = None
 
+    @property
+    def robot(self) -> str:
+        """The name that the robot was given in its world."""
+        return self.link.rpartition("/")[0]
+
     def said(self, what: str) -> float:
         return self.shape.contact.get(what, SAME_FOR_ALL[what]) if self.shape else SAME_FOR_ALL[what]
 
@@ -96,6 +101,7 @@ class Contacts:
     row_names: list[str] = field(default_factory=list)
     ties: list[dict[str, Any]] = field(default_factory=list)
     overlapping: list[str] = field(default_factory=list)  # pairs left out for that
+    laws: list[Impulse] = field(default_factory=list)  # impulse laws of single pairs
 
 
 # shapes -----------------------------------------------------------------------------------------------------------------
@@ -224,73 +230,94 @@ def _row(a: Touching, b: Touching, law: Law, options: dict[str, float]) -> tuple
 def _category(a: Touching, b: Touching, tree: dict[str, Any], rule: int | None) -> str:
     """Pairs of one category and with equal values share a row: each shape with what is fixed has its own."""
     if rule is not None:
-        return f"rule {rule}: {a.name}:{b.name}"
-    world = tree["n_trees"]
-    s, t = tree["body_tree"][a.body], tree["body_tree"][b.body]
-    if world in (s, t):
         return f"{a.name}:{b.name}"
-    return f"within {a.link.split('/')[0]}" if s == t else "between"
-
-
-def list_pairs(
-    contacts: Contacts, tree: dict[str, Any], rules: list[Rule], law: Law, overlapping: set, explicit: dict
-) -> list[str]:
-    """Fill in pairs and their rows, runs of one kind between two trees together; names of pairs that a rule did not match."""
-    shapes, world = contacts.shapes, tree["n_trees"]
-    keys: dict[Any, int] = {}
-    listed = []
-    used = set()
-    apart: list[str] = []
-    for j, b in enumerate(shapes):
-        for i, a in enumerate(shapes[:j]):
-            if MARK in (a.kind, b.kind) or (a.kind == b.kind == PLANE):
-                continue
-            if a.body == b.body or (a.body == b.body == tree["n_bodies"]):
-                continue
-            if a.shape is not None and a.shape is b.shape:
-                continue
-            if _is_point(a) and _is_point(b):
-                continue
-            number = next((k for k in range(len(rules) - 1, -1, -1) if rules[k].matches(a, b)), None)
-            options: dict[str, float] = dict(explicit.get(frozenset((a.name, b.name)), {}))
-            chosen: Any = law
-            if number is not None:
-                used.add(number)
-                options |= rules[number].options
-                chosen = rules[number].contact if rules[number].contact is not Default else law
-            elif frozenset((a.name, b.name)) not in explicit:
-                if is_filtered(a, b, tree):
-                    continue
-                if frozenset((i, j)) in overlapping:
-                    apart.append(f'"{a.name}" and "{b.name}"')
-                    continue
-            if chosen is None:
-                continue
-            one, two = (i, j) if a.kind > b.kind or (a.kind == b.kind and i > j) else (j, i)
-            if a.kind != b.kind:
-                one, two = (i, j) if a.kind > b.kind else (j, i)
-            row, spins = _row(shapes[one], shapes[two], chosen, options)
-            key = (_category(shapes[one], shapes[two], tree, number), tuple(row.values()), chosen.code)
-            if key not in keys:
-                keys[key] = len(contacts.rows)
-                contacts.rows.append(row)
-                contacts.row_names.append(key[0].split(": ")[-1])
-            kind = PAIR_KINDS.index(f"{NAMES[shapes[one].kind]}_{NAMES[shapes[two].kind]}")
-            s, t = (tree["body_tree"][shapes[k].body] for k in (one, two))
-            order = (s == world or t == world, s == t, min(s, t), max(s, t), kind)
-            listed.append((order, (kind, one, two, keys[key], chosen.code, spins)))
-    listed.sort(key=lambda entry: entry[0])
-    contacts.pairs = [pair for _, pair in listed]
-    contacts.overlapping = apart
-    return [f'"{r.first}" and "{r.second}"' for k, r in enumerate(rules) if k not in used]
+    s, t = tree["body_tree"][a.body], tree["body_tree"][b.body]
+    if tree["n_trees"] in (s, t):
+        return f"{a.name}:{b.name}"
+    return f"within {a.robot}".rstrip() if s == t else "between"
 
 
 class Default:
     """Stands for the law of the world."""
 
 
+@dataclass
+class Wishes:
+    """What was said about pairs: rules, the law of all others, options of pairs that files name, pairs to leave apart."""
+
+    rules: list[Rule]
+    law: Law | None
+    explicit: dict[frozenset, dict[str, float]]
+    overlapping: set[frozenset[int]]
+    used: set[int] = field(default_factory=set)
+
+    def of(self, i: int, j: int, shapes: list[Touching], tree: dict) -> tuple[Any, dict[str, float], int | None, bool]:
+        """Law of a pair (None: it does not touch), its options, the rule that spoke, and whether it is left apart because the
+        shapes overlap where the robot starts."""
+        a, b = shapes[i], shapes[j]
+        names = frozenset((a.name, b.name))
+        options = dict(self.explicit.get(names, {}))
+        number = next((k for k in range(len(self.rules) - 1, -1, -1) if self.rules[k].matches(a, b)), None)
+        if number is not None:
+            self.used.add(number)
+            rule = self.rules[number]
+            return (self.law if rule.contact is Default else rule.contact), options | rule.options, number, False
+        if names not in self.explicit:
+            if is_filtered(a, b, tree):
+                return None, options, None, False
+            if frozenset((i, j)) in self.overlapping:
+                return None, options, None, True
+        return self.law, options, None, False
+
+
+def _can_touch(a: Touching, b: Touching) -> bool:
+    """Two planes never do, nor two points, nor the parts of one body."""
+    are_points = _is_point(a) and _is_point(b)
+    return not (MARK in (a.kind, b.kind) or a.kind == b.kind == PLANE or a.body == b.body or are_points)
+
+
 def _is_point(shape: Touching) -> bool:
     return shape.shape is not None and shape.shape.kind == "points" and shape.size[0] == 0
+
+
+def list_pairs(contacts: Contacts, tree: dict[str, Any], wishes: Wishes) -> list[str]:
+    """Fill in pairs and their rows, runs of one kind between two trees together; names of pairs that no rule matched."""
+    shapes, world = contacts.shapes, tree["n_trees"]
+    rows: dict[Any, int] = {}
+    listed = []
+    pairs = ((m, n) for n in range(len(shapes)) for m in range(n) if _can_touch(shapes[m], shapes[n]))
+    for i, j in pairs:
+        law, options, number, is_apart = wishes.of(i, j, shapes, tree)
+        if is_apart:
+            contacts.overlapping.append(f'"{shapes[i].name}" and "{shapes[j].name}"')
+        if law is None:
+            continue
+        # the later kind first, as the operators take them
+        one, two = (i, j) if shapes[i].kind > shapes[j].kind else (j, i)
+        values, spins = _row(shapes[one], shapes[two], law, options)
+        name = _category(shapes[one], shapes[two], tree, number)
+        row = rows.setdefault((name, number, tuple(values.values()), law.code), len(rows))
+        if row == len(contacts.rows):
+            contacts.rows.append(values)
+            contacts.row_names.append(name)
+        kind = PAIR_KINDS.index(f"{NAMES[shapes[one].kind]}_{NAMES[shapes[two].kind]}")
+        s, t = sorted(tree["body_tree"][shapes[k].body] for k in (one, two))
+        listed.append(((t == world, s == t, s, t, kind), (kind, one, two, row, law.code, spins)))
+    contacts.pairs = [pair for _, pair in sorted(listed, key=lambda entry: entry[0])]
+    contacts.laws = [r.contact for r in wishes.rules if isinstance(r.contact, Impulse)]
+    return [f'"{r.first}" and "{r.second}"' for k, r in enumerate(wishes.rules) if k not in wishes.used]
+
+
+def _sweeps_and_cone(law: Law | None, others: list[Impulse]) -> tuple[int, bool]:
+    """All rows of a world are one problem, so that all impulse laws in it must agree on how it is solved."""
+    laws = ([law] if isinstance(law, Impulse) else []) + others
+    asked = {(one.sweeps, one.cone) for one in laws}
+    if len(asked) > 1:
+        raise ModelError(
+            f"impulse laws of one world ask for different ones of (sweeps, cone): {', '.join(map(str, sorted(asked)))}; "
+            "all contacts are solved together, so give them the same"
+        )
+    return asked.pop() if asked else (Impulse().sweeps, Impulse().cone)
 
 
 def contact_arrays(contacts: Contacts, tree: dict[str, Any], law: Law | None, most: int | None) -> dict[str, Any]:
@@ -309,7 +336,7 @@ def contact_arrays(contacts: Contacts, tree: dict[str, Any], law: Law | None, mo
     touches = min(touches, room)
     # ties are always there, and a point that resists turning needs two blocks
     blocks = len(contacts.ties) + min(blocks, room * (1 + any(spins for *_, spins in pairs)))
-    impulses = isinstance(law, Impulse) and law
+    sweeps, is_cone = _sweeps_and_cone(law, contacts.laws)
     has_trees = any(tree["n_trees"] not in (s, t) and s != t for _, s, t, _ in runs)
     return {
         "n_shapes": len(contacts.shapes), "n_runs": len(runs), "n_pairs": len(pairs), "n_pair_rows": len(contacts.rows),
@@ -321,7 +348,7 @@ def contact_arrays(contacts: Contacts, tree: dict[str, Any], law: Law | None, mo
         "pair_row": [p[3] for p in pairs], "pair_law": [p[4] for p in pairs], "pair_spins": [int(p[5]) for p in pairs],
         "n_ties": len(contacts.ties), **_tie_arrays(contacts.ties),
         "has_impulses": int(blocks > 0), "has_soft_contact": int(any(p[4] != Impulse().code for p in pairs)),
-        "sweeps": impulses.sweeps if impulses else Impulse().sweeps, "is_cone": int(impulses.cone if impulses else True),
+        "sweeps": sweeps, "is_cone": int(is_cone),
         "most_touches": touches, "most_blocks": blocks, "most_couplings": min(blocks, 128) * blocks,
     }  # fmt: skip
 
