@@ -136,7 +136,8 @@ def gradcheck(
     try:
         check = spot_check(model, start, u, steps, seed)
     except SimulationError as error:
-        raise UsageError(str(error)) from None
+        print(f"{file}: NO GRADIENT: {error}")
+        return 1
     print(_gradcheck_json(file, check, notes) if json else _gradcheck_text(file, check, notes))
     return 0 if check.is_good else 1
 
@@ -151,7 +152,7 @@ def _placed(
     from .engine.gradcheck import lowest_point
     from .files import load, load_world
     from .files.xml import parse
-    from .model.arrays import FREE, State
+    from .model.arrays import State
     from .model.world import World
 
     if not file.is_file():
@@ -166,7 +167,9 @@ def _placed(
     shapes = [s for p in world.placed for link in p.robot.links.values() for s in link.shapes]
     is_bare = ground and not any(s.kind in ("plane", "heightfield", "hfield") for s in shapes)
     if is_bare:
-        world.add_ground()
+        free, lowest = _free_and_lowest(world)
+        # what cannot be lifted has its ground beneath it
+        world.add_ground(height=0.0 if free or lowest is None else min(0.0, lowest))
     model = world.compile(dt=dt, unphysical="warn")
     start, u = model.initial_state(), np.zeros((steps, model.nu))
     frames = {name: key for p in world.placed for name, key in p.robot.keyframes.items()}
@@ -179,13 +182,27 @@ def _placed(
             raise UsageError(f'keyframe "{keyframe}" has {len(key["q"])} coordinates, but the model has {model.nq}')
         start, u = State(np.array(key["q"]), np.array(key["qd"])), u + np.array(key["u"])
     if height is not None or (is_bare and keyframe is None):
-        tree, lowest = model.topology.tree, lowest_point(model, start)
-        free = [q for kind, q in zip(tree["kind"], tree["q"], strict=True) if kind == FREE]
+        free, lowest = _free_bases(model), lowest_point(model, start)
         if height is not None and (not free or lowest is None):
             raise UsageError("--height needs a robot with a free base and shapes that touch: try --base free")
         if lowest is not None:
             start.q[[q + 2 for q in free]] += (height or 0.0) - lowest
     return model, start, u if model.nu else None
+
+
+def _free_bases(model: Any) -> list[int]:
+    """Where the coordinates of free joints begin."""
+    from .model.arrays import FREE
+
+    tree = model.topology.tree
+    return [q for kind, q in zip(tree["kind"], tree["q"], strict=True) if kind == FREE]
+
+
+def _free_and_lowest(world: Any) -> tuple[list[int], float | None]:
+    from .engine.gradcheck import lowest_point
+
+    model = world.compile(unphysical="warn")
+    return _free_bases(model), lowest_point(model, model.initial_state())
 
 
 def _gradcheck_verdict(check: Any) -> str:

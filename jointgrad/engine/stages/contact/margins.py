@@ -146,7 +146,8 @@ def with_margin(record, value, who, is_last, code, weight):
 
 @traced
 def with_gap(record, gap, margin, who):
-    return smaller(record, 4, size_of(gap - margin), who)
+    """What another environment alone has come near to does not count."""
+    return smaller(record, 4, select(margin + LOOK > gap, size_of(gap - margin), FAR), who)
 
 
 @traced
@@ -173,8 +174,9 @@ def with_point(
     # which of the demands on the normal velocity was the larger
     parting = -(stabilisation * gap * inverse(dt))
     bounce = -(restitution * minimum(closing[0], 0.0))
-    choice = 1.0 + select(parting > push_limit, 2.0, 0.0) + select(bounce > minimum(parting, push_limit), 4.0, 0.0)
-    choice = choice + select(closing[0] < 0.0, select(restitution > 0.0, 8.0, 0.0), 0.0)
+    choice = 1.0 + select(parting > push_limit, 2.0, 0.0)
+    bounces = select(bounce > minimum(parting, push_limit), 4.0, 0.0) + select(closing[0] < 0.0, 8.0, 0.0)
+    choice = choice + select(restitution > 0.0, bounces, 0.0)
     return (
         *record[:6],
         record[6] + open_,
