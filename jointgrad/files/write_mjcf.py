@@ -178,7 +178,8 @@ def _geom(shape: Shape, link: Link) -> str:
     if shape.role == "visual":
         kept |= {"contype": 0, "conaffinity": 0}
     extra = "".join(f' {k}="{int(v) if k in WHOLE else _text(v)}"' for k, v in kept.items())
-    friction = f' friction="{_text(shape.friction)}"' if len(shape.friction) else ""
+    # of two shapes the one that says something counts, as with us; MuJoCo's own default of 1 must not win
+    friction = f' friction="{_text(shape.friction)}" priority="1"' if len(shape.friction) else ""
     name = f" name={quoteattr(shape.name)}" if shape.name else ""
     return (
         f'<geom{name} type="{shape.kind}" size="{_text(size)}" pos="{_text(shape.position)}" quat="{_text(shape.orientation)}" '

@@ -187,7 +187,7 @@ def _robots(shapes: list[Touching], tree: dict[str, Any], loops: list[dict]) -> 
 
 def _solid(s: Touching, R: np.ndarray, p: np.ndarray) -> Solid:
     w, xyz = s.placement[3], np.array(s.placement[4:])
-    skew = np.cross(np.eye(3), -xyz)
+    skew = np.cross(np.eye(3), xyz)
     turn = np.eye(3) + 2.0 * w * skew + 2.0 * skew @ skew
     half = np.array(s.size) if s.kind == BOX else np.array((0.0, 0.0, s.size[1] if s.kind == CAPSULE else 0.0))
     radius = 0.0 if s.kind == BOX else float(s.size[0])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -592,7 +592,7 @@ def _check_root(M: np.ndarray, name: str) -> None:
         )
 
 
-def _stiffness(tree: dict[str, Any], params: dict[str, np.ndarray], integrator: str) -> np.ndarray:
+def _stiffness(tree: Mapping[str, Any], params: dict[str, np.ndarray], integrator: str) -> np.ndarray:
     """2 dt c + dt^2 k of every degree of freedom that a step takes from its beginning, of dampers, springs and servos: a
     semi-implicit step of one joint of inertia m is stable below 4 m."""
     dt, total = float(params["world.dt"]), np.zeros(tree["n_dofs"])
@@ -629,13 +629,13 @@ def _inertia_about_origin(link: Link, R: np.ndarray, p: np.ndarray) -> np.ndarra
     """(6, 6), of [angular, linear] motion about the world's origin."""
     xx, xy, xz, yy, yz, zz = link.inertia
     at = p + R @ np.asarray(link.com, dtype=np.float64)
-    cross = np.cross(np.eye(3), -at)
+    cross = np.cross(np.eye(3), at)
     turning = R @ np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) @ R.T - link.mass * cross @ cross
     return np.block([[turning, link.mass * cross], [-link.mass * cross, link.mass * np.eye(3)]])
 
 
 def _mass_matrix(
-    members: list[int], tree: dict[str, Any], inertias: np.ndarray, poses: list, params: dict
+    members: list[int], tree: Mapping[str, Any], inertias: np.ndarray, poses: list, params: dict
 ) -> np.ndarray:
     """Of one tree; a free root moves about the world's origin."""
     axes: dict[int, np.ndarray] = {}
