@@ -12,7 +12,7 @@ dampers: force times mean rate). What exceeds both is energy from nowhere; `exce
 TOLERANCE of what went through the robot until then: energy that was ever kinetic, work with either sign, and the weight times 1 cm.
 The reason for a tolerance: a step of first order errs by a share dt of the rate at which energy changes form, and
 stabilisation lifts what has sunk in. A world that starts with a loop that may be open, or with shapes in each other, is put
-right at up to 2 m/s (`push_limit`): it may gain what its mass has at that speed.
+right at up to 2 m/s or rad/s (`push_limit`): it may gain what it has with every coordinate at that speed.
 """
 
 from __future__ import annotations
@@ -145,7 +145,8 @@ def raised(model: jg.Model) -> jg.State:
         return model.initial_state()
     q, heights = state.q.copy(), lowest(model, state)
     free = [number for number, root in enumerate(tree["tree_root"]) if root >= 0 and number in heights]
-    rise = DROP - min((heights[number] for number in free), default=DROP)
+    # never down, where something fixed may be
+    rise = max(0.0, DROP - min((heights[number] for number in free), default=DROP))
     for number in free:
         q[tree["q"][tree["tree_root"][number]] + 2] += rise
     return jg.State(q, state.qd)
@@ -186,9 +187,11 @@ class Account:
         self.start: float | None = None
         self.work = self.through = self.worst = self.most_kinetic = 0.0
         self.worst_step, self.steps = 0, 0
-        mass = float(model.params["link.mass"].sum())
-        self.scale = 0.01 * 9.81 * mass
-        self.allowance = 0.5 * mass * jg.Impulse.push_limit**2 if is_pushed else 0.0
+        self.scale = 0.01 * 9.81 * float(model.params["link.mass"].sum())
+        self.allowance = 0.0
+        if is_pushed:
+            M = jg.inspect(model, model.initial_state()).mass_matrix
+            self.allowance = 0.5 * float(np.trace(M)) * jg.Impulse.push_limit**2
 
     def add(self, q: np.ndarray, qd: np.ndarray, u: np.ndarray | None) -> None:
         """States (T+1, n), the first of them the last of the chunk before; controls (T, nu)."""
@@ -330,7 +333,7 @@ def report(outcomes: list[Outcome], passed_over: collections.Counter) -> None:
         f"robots whose damping is too stiff for their step, run with implicit damping: {sum(o.stiff for o in outcomes)}"
     )
     print(
-        f"worlds that start with loops or in contact, and may gain m (2 m/s)^2 / 2: {sum(o.pushed for o in outcomes)}"
+        f"worlds that start with loops or in contact, and are put right at up to 2 m/s: {sum(o.pushed for o in outcomes)}"
     )
     print(f"not run: {dict(passed_over.most_common(12))}")
     for o in outcomes:

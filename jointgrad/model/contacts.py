@@ -44,7 +44,7 @@ SIZES = {"plane": 0, "sphere": 1, "capsule": 2, "box": 3, "points": 1}
 POINTS = dict(zip(PAIR_KINDS, (1, 2, 8, 1, 1, 2, 1, 2, 13), strict=True))
 # friction of a shape that says nothing, where its partner says nothing either: sliding, torsional (m), rolling (m)
 FRICTION = (1.0, 0.005, 0.0001)
-SAME_FOR_ALL = {"condim": 3, "contype": 1, "conaffinity": 1}
+SAME_FOR_ALL = {"condim": 3, "contype": 1, "conaffinity": 1, "priority": 0}
 # what may be asked of a pair, besides its law
 PAIR_OPTIONS = (
     "friction", "torsion", "rolling", "restitution", "stabilisation", "softness", "margin", "push_limit", "stiffness",
@@ -192,7 +192,7 @@ def _robots(shapes: list[Touching], tree: dict[str, Any], loops: list[dict]) -> 
 
 def _solid(s: Touching, R: np.ndarray, p: np.ndarray) -> Solid:
     w, xyz = s.placement[3], np.array(s.placement[4:])
-    skew = np.cross(np.eye(3), -xyz)
+    skew = np.cross(np.eye(3), xyz)
     turn = np.eye(3) + 2.0 * w * skew + 2.0 * skew @ skew
     half = np.array(s.size) if s.kind == BOX else np.array((0.0, 0.0, s.size[1] if s.kind == CAPSULE else 0.0))
     radius = 0.0 if s.kind == BOX else float(s.size[0])
@@ -200,10 +200,13 @@ def _solid(s: Touching, R: np.ndarray, p: np.ndarray) -> Solid:
 
 
 def _friction(a: Touching, b: Touching) -> tuple[float, float, float, int]:
-    """Sliding, torsional, rolling friction and number of dimensions, as MuJoCo combines them: the larger of the two."""
-    given = [tuple(s.shape.friction) for s in (a, b) if s.shape is not None and len(s.shape.friction)]
+    """Sliding, torsional, rolling friction and number of dimensions, as MuJoCo combines them: those of the shape with the higher
+    priority, else the larger of the two; a shape that says nothing leaves it to the other."""
+    first = max(a.said("priority"), b.said("priority"))
+    heard = [s for s in (a, b) if s.said("priority") == first]
+    given = [tuple(s.shape.friction) for s in heard if s.shape is not None and len(s.shape.friction)]
     padded = [(*g, *FRICTION[len(g) :]) for g in given] or [FRICTION]
-    dims = int(max(a.said("condim"), b.said("condim")))
+    dims = int(max(s.said("condim") for s in heard))
     slide, turn, roll = (max(p[k] for p in padded) for k in range(3))
     return (0.0 if dims == 1 else slide), turn, (roll if dims == 6 else 0.0), dims
 

@@ -80,7 +80,7 @@ def _inertia_about_origin(link: Link, R: np.ndarray, p: np.ndarray) -> np.ndarra
     """(6, 6), of [angular, linear] motion about the world's origin."""
     xx, xy, xz, yy, yz, zz = link.inertia
     at = p + R @ np.asarray(link.com, dtype=np.float64)
-    cross = np.cross(np.eye(3), -at)
+    cross = np.cross(np.eye(3), at)
     turning = R @ np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) @ R.T - link.mass * cross @ cross
     return np.block([[turning, link.mass * cross], [-link.mass * cross, link.mass * np.eye(3)]])
 

@@ -263,6 +263,9 @@ def _geom(shape: Shape, link: Link, placed: Any) -> str:
         raise ModelError(f'MJCF cannot say: the contact setting "{name}" of a shape of link "{link.name}"')
     if shape.role == "visual":
         kept |= {"contype": 0, "conaffinity": 0}
+    if not len(shape.friction) and shape.role != "visual":
+        # a shape that says nothing leaves friction to its partner; MuJoCo's default of 1 must not win
+        kept.setdefault("priority", -1)
     extra = "".join(f' {k}="{int(v) if k in WHOLE else text(v)}"' for k, v in kept.items())
     friction = f' friction="{text(shape.friction)}"' if len(shape.friction) else ""
     name = f" name={named(placed, shape.name)}" if shape.name else ""
