@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -127,6 +128,67 @@ def _stepper(model: Model, batch: int | None) -> Lent:
     return Lent(model.topology.pool.setdefault(("step", lanes(), batch), []), lambda: _Stepper(model, batch))
 
 
+def step_adjoint(
+    model: Model,
+    state: State,
+    u: Any,
+    q_bar: Any,
+    qd_bar: Any,
+    force: Any = None,
+    threads: int | None = None,
+    wrt: Sequence[str] = WRT,
+) -> Gradient:
+    """The reverse of `step`: from cotangents of the next state, shaped like it, to those of all that the step had."""
+    if force is None and not {"force", "params"} & set(wrt) and _is_plain(model, state, u):
+        with _reverse_stepper(model, len(state.q) if state.q.ndim == 2 else None) as one:
+            if one.run(model, state, u, q_bar, qd_bar):
+                found = [x.copy() for x in (one.q0_bar, one.qd0_bar, one.u_bar)]
+                return Gradient(*found) if u is not None else Gradient(*found[:2])
+    # the way back reads the state before the step alone
+    q, qd = (np.stack([x, x]) for x in (state.q, state.qd))
+    motion = known_motion(model, (q, qd), None if u is None else np.asarray(u)[None], force=force, threads=threads)
+    found_all = motion.backward(q_bar, qd_bar, wrt=wrt)
+    return found_all if found_all.u is None else replace(found_all, u=found_all.u[0])
+
+
+class _ReverseStepper:
+    """The same for the way back through a single step, to the state and the controls."""
+
+    def __init__(self, model: Model, batch: int | None) -> None:
+        shape = () if batch is None else (batch,)
+        self.q, self.qd, self.u = (np.zeros((*shape, n)) for n in (model.nq, model.nv, model.nu))
+        self.q_bar, self.qd_bar = np.zeros_like(self.q), np.zeros_like(self.qd)
+        self.q0_bar, self.qd0_bar, self.u_bar = (np.zeros_like(x) for x in (self.q, self.qd, self.u))
+        self.worker = Worker(model, lanes(), 1, every_step())
+        self.worker.set(
+            first=0, last=batch or 1, batch=batch or 1, steps=1, interval=1, q0=address(self.q), qd0=address(self.qd),
+            q=address(self.q), qd=address(self.qd), u=address(self.u), q_bar=address(self.q_bar),
+            qd_bar=address(self.qd_bar), q0_bar=address(self.q0_bar), qd0_bar=address(self.qd0_bar),
+            u_bar=address(self.u_bar),
+        )  # fmt: skip
+
+    def run(self, model: Model, state: State, u: np.ndarray | None, q_bar: Any, qd_bar: Any) -> bool:
+        """Fills q0_bar, qd0_bar and u_bar; False where something does not fit or is not finite."""
+        for bar, room in ((q_bar, self.q_bar), (qd_bar, self.qd_bar)):
+            if bar is None:
+                room[...] = 0.0
+            elif type(bar) is np.ndarray and bar.shape == room.shape and bar.dtype == np.float64:
+                room[...] = bar
+            else:
+                return False
+        self.q[...], self.qd[...] = state.q, state.qd
+        self.u[...] = 0.0 if u is None else u
+        self.worker.take_params(model)
+        self.worker.run("rollout_adjoint")
+        # a cotangent that is not finite reaches the state before: q_bar through its sum, qd_bar through the mass matrix
+        return math.isfinite(self.q0_bar.sum() + self.qd0_bar.sum())
+
+
+def _reverse_stepper(model: Model, batch: int | None) -> Lent:
+    key = ("step back", lanes(), batch)
+    return Lent(model.topology.pool.setdefault(key, []), lambda: _ReverseStepper(model, batch))
+
+
 def rollout(
     model: Model,
     state: State,
@@ -167,6 +229,18 @@ def rollout(
         if on_nan == "raise":
             raise SimulationError(_explanation(trajectory))
     return trajectory
+
+
+def known_motion(
+    model: Model, states: tuple[Any, Any], u: Any = None, *, force: Any = None, threads: int | None = None
+) -> Trajectory:
+    """A motion that was rolled out before, from its states q (T+1, batch, nq) and qd: for going back, nothing is run."""
+    q, qd = (np.asarray(x) for x in states)
+    inputs = _checked_inputs(model, State(q[0], qd[0]), u, len(q) - 1, force)
+    wide = [checked(name, x, (*x.shape[:-1], x.shape[-1])) for name, x in (("q", q), ("qd", qd))]
+    found = tuple(x if inputs.is_batched else x[:, None] for x in wide)
+    n_threads = threads or (default_threads() if inputs.batch > CHUNK else 1)
+    return Trajectory(model, inputs, every_step(), (), n_threads, known=(found[0], found[1]))
 
 
 def _names_among(what: str, names: Sequence[str], known: Iterable[str]) -> tuple[str, ...]:
@@ -229,10 +303,22 @@ class Trajectory:
     """A motion: states over time, axes (time, batch, value), and its derivatives."""
 
     def __init__(
-        self, model: Model, inputs: _Inputs, schedule: Schedule | None, outputs: tuple[str, ...], threads: int
+        self,
+        model: Model,
+        inputs: _Inputs,
+        schedule: Schedule | None,
+        outputs: tuple[str, ...],
+        threads: int,
+        known: tuple[np.ndarray, np.ndarray] | None = None,
     ) -> None:
+        """Runs the motion, unless all its states are `known`."""
         self.model, self._inputs, self._schedule, self._threads = model, inputs, schedule, threads
         shape = (inputs.batch,)
+        self.status = np.full(shape, -1, dtype=np.int64)
+        if known is not None:
+            self._q, self._qd = known
+            self._q_last, self._qd_last, self._outputs = self._q[-1], self._qd[-1], {}
+            return
         rows = schedule.rows(inputs.steps) if schedule is not None else 0
         self._q, self._qd = np.empty((rows, *shape, model.nq)), np.empty((rows, *shape, model.nv))
         if schedule is not None and schedule.interval == 1:
@@ -240,7 +326,6 @@ class Trajectory:
         else:
             self._q_last, self._qd_last = np.empty((*shape, model.nq)), np.empty((*shape, model.nv))
         self._outputs = empty_outputs(model, inputs, outputs)
-        self.status = np.full(shape, -1, dtype=np.int64)
         in_parallel(inputs.batch, inputs.steps, threads, self._run)
 
     def _run(self, first: int, last: int) -> None:
@@ -400,7 +485,7 @@ class _Reverse:
         self.params_bar: dict[str, np.ndarray] = {}
         self.sums = None
         if "params" in wrt:
-            sizes = [int(np.prod(model.topology.shape_of(name))) for name in NAMED_PARAMS]
+            sizes = [math.prod(model.topology.shape_of(name)) for name in NAMED_PARAMS]
             self.sums = np.zeros((-(-i.batch // CHUNK), sum(sizes)))
             self.params_bar = {n: np.empty_like(model.params[n]) for n in NAMED_PARAMS if not model.is_shared(n)}
 
@@ -423,7 +508,7 @@ class _Reverse:
         total, found, start = self.sums.sum(0), {}, 0
         for name in NAMED_PARAMS:
             shape = self.model.topology.shape_of(name)
-            size = int(np.prod(shape))
+            size = math.prod(shape)
             found[name] = self.params_bar.get(name, total[start : start + size].reshape(shape))
             start += size
         return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 from collections.abc import Iterator, Mapping
@@ -79,7 +80,15 @@ class Topology:
     # room for what the engine allocates for this topology (frames), kept while the topology lives
     pool: dict = field(default_factory=dict)
 
+    @functools.cached_property
+    def param_shapes(self) -> Mapping[str, tuple[int, ...]]:
+        """Shape of every parameter that all environments share."""
+        return MappingProxyType({name: self._shape_of(name) for name in PARAMS})
+
     def shape_of(self, name: str) -> tuple[int, ...]:
+        return self.param_shapes[name]
+
+    def _shape_of(self, name: str) -> tuple[int, ...]:
         rows = {
             "link": self.tree["n_links"], "joint": self.tree["n_frames"], "actuator": self.tree["n_actuators"],
             "shape": self.tree["n_shapes"], "pair": self.tree["n_pair_rows"],
@@ -250,6 +259,9 @@ def _index(kind: str, name: str, names: tuple[str, ...]) -> int:
 
 
 def _frozen(array: np.ndarray) -> np.ndarray:
+    is_ours = type(array) is np.ndarray and array.flags.owndata and not array.flags.writeable
+    if is_ours and array.dtype == np.float64 and array.flags.c_contiguous:
+        return array
     array = np.array(array, dtype=np.float64, order="C")
     array.setflags(write=False)
     return array

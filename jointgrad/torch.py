@@ -1,0 +1,280 @@
+"""The simulator as a layer of PyTorch: tensors in, tensors out, exact gradients to everything that came in.
+
+Numbers are computed in float64 on the CPU. float32 tensors are accepted: they are converted on the way in, and states
+come back in the precision of q. Tensors on another device are moved, with one warning.
+"""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.autograd import Function
+
+from .engine.call import Call, checked_call
+from .model.arrays import PARAMS, Model
+from .model.errors import InputError
+
+# shapes that a training loop meets again and again are checked once
+REMEMBERED_CALLS = 64
+
+
+class Motion(NamedTuple):
+    """q (T+1, batch, nq), qd (T+1, batch, nv) and named outputs (T+1, batch, n_links, ...) of a rollout."""
+
+    q: Tensor
+    qd: Tensor
+    outputs: Mapping[str, Tensor]
+
+
+class Simulator(torch.nn.Module):
+    """A model as a module without weights of its own; parameters to learn are passed in, by name."""
+
+    def __init__(self, model: Model, *, threads: int | None = None, on_nan: str = "raise") -> None:
+        super().__init__()
+        if not isinstance(model, Model):
+            raise InputError(f"model must be what World.compile gives, but is {type(model).__name__}")
+        self.model = model
+        self._call = functools.lru_cache(REMEMBERED_CALLS)(
+            functools.partial(_call, model, threads=threads, on_nan=on_nan)
+        )
+        self._has_warned = False
+
+    def forward(
+        self,
+        q: Tensor,
+        qd: Tensor,
+        u: Tensor | None = None,
+        force: Tensor | None = None,
+        params: Mapping[str, Tensor] | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        """q and qd one time step on.
+
+        q (batch, nq), qd (batch, nv), u (batch, nu), force (batch, n_links, 6) as MuJoCo's xfrc_applied; or all without
+        batch. params maps names of the model's parameters to tensors, with a leading batch axis for a value per environment.
+        """
+        if torch.compiler.is_compiling():
+            return self._forward_outside_the_graph(q, qd, u, force, params)
+        return self._forward(q, qd, u, force, params)
+
+    @torch.compiler.disable
+    def _forward_outside_the_graph(self, *given: Any) -> tuple[Tensor, Tensor]:
+        return self._forward(*given)
+
+    def _forward(self, q: Tensor, qd: Tensor, u: Any, force: Any, params: Any) -> tuple[Tensor, Tensor]:
+        names, tensors = self._given(q, qd, u, force, params)
+        q_next, qd_next = _run(self._call(names, tuple(x.shape for x in tensors), is_step=True), tensors)
+        if q.dtype is not torch.float64 or not q.is_cpu:
+            return q_next.to(q.device, q.dtype), qd_next.to(q.device, q.dtype)
+        return q_next, qd_next
+
+    @torch.compiler.disable
+    def rollout(
+        self,
+        q: Tensor,
+        qd: Tensor,
+        u: Tensor | None = None,
+        *,
+        force: Tensor | None = None,
+        params: Mapping[str, Tensor] | None = None,
+        steps: int | None = None,
+        outputs: Sequence[str] = (),
+        only_last: bool = False,
+        memory: int | str | None = None,
+    ) -> Motion:
+        """Many steps under controls u (T, batch, nu), or without for `steps` steps.
+
+        force (T, batch, n_links, 6), or without time axis where it stays the same. only_last returns the last state alone;
+        then memory, such as "16 MB", may bound what is kept for the way back.
+        """
+        names, tensors = self._given(q, qd, u, force, params)
+        named = (outputs,) if isinstance(outputs, str) else tuple(outputs)
+        call = self._call(
+            names, tuple(x.shape for x in tensors), steps=steps, outputs=named, only_last=only_last, memory=memory
+        )
+        found = [x.to(q.device, q.dtype) for x in _run(call, tensors)]
+        return Motion(found[0], found[1], dict(zip(call.outputs, found[2:], strict=True)))
+
+    def _given(self, q: Any, qd: Any, u: Any, force: Any, params: Any) -> tuple[tuple[str, ...], list[Tensor]]:
+        """Names and tensors of all that was given, in float64 on the CPU."""
+        names, tensors = ["q", "qd"], [q, qd]
+        for name, x in (("u", u), ("force", force)):
+            if x is not None:
+                names.append(name)
+                tensors.append(x)
+        if params is not None:
+            _check_names(params)
+            names += params
+            tensors += params.values()
+        for k, x in enumerate(tensors):
+            if not isinstance(x, Tensor) or x.dtype is not torch.float64 or not x.is_cpu:
+                tensors[k] = self._converted(names[k], x)
+        return tuple(names), tensors
+
+    def _converted(self, name: str, x: Any) -> Tensor:
+        name = f'params["{name}"]' if name in PARAMS else name
+        if not isinstance(x, Tensor):
+            raise InputError(f"{name} must be a torch.Tensor, but is {type(x).__name__}")
+        if x.dtype not in (torch.float64, torch.float32):
+            raise InputError(f"{name} has dtype {x.dtype}, but must be torch.float64 or torch.float32")
+        if x.device.type == "meta":
+            raise InputError(f"{name} is on the meta device, where tensors have no values")
+        if not x.is_cpu:
+            self._warn_once(name, x.device)
+        return x.to("cpu", torch.float64)
+
+    def _warn_once(self, name: str, device: torch.device) -> None:
+        if not self._has_warned:
+            self._has_warned = True
+            warnings.warn(
+                f"{name} is on {device}; the simulator runs on the CPU, tensors are moved there and back at every call",
+                stacklevel=5,
+            )
+
+
+def _check_names(params: Any) -> None:
+    if not isinstance(params, Mapping):
+        raise InputError(f"params must map names to tensors, but is {type(params).__name__}")
+    for name in params:
+        if name not in PARAMS:
+            raise InputError(f'there is no parameter "{name}"; the names are {", ".join(PARAMS)}')
+
+
+def _call(model: Model, names: tuple[str, ...], shapes: tuple[tuple[int, ...], ...], **options: Any) -> Call:
+    return checked_call(model, dict(zip(names, map(tuple, shapes), strict=True)), **options)
+
+
+def _run(call: Call, tensors: Sequence[Tensor]) -> Sequence[Tensor]:
+    # no public function tells whether torch.func is at work; Function.apply asks this one too
+    if torch._C._are_functorch_transforms_active():
+        return _MappedMotion.apply(call, *tensors)
+    if torch.is_grad_enabled() and any(x.requires_grad for x in tensors):
+        return _Motion.apply(call, *tensors)
+    return _tensors(call.forward([x.detach().numpy() for x in tensors], keep=False)[0])
+
+
+def _arrays(tensors: Sequence[Tensor | None]) -> list:
+    """The same memory as NumPy arrays."""
+    return [None if x is None else x.detach().numpy() for x in tensors]
+
+
+def _tensors(arrays: Sequence) -> tuple[Tensor, ...]:
+    return tuple(map(torch.from_numpy, arrays))
+
+
+class _Motion(Function):
+    """Forward and reverse in the core. Saving the tensors lets PyTorch notice when one is changed in place meanwhile."""
+
+    @staticmethod
+    def forward(ctx: Any, call: Call, *tensors: Tensor) -> tuple[Tensor, ...]:
+        ctx.call, ctx.arrays = call, [x.detach().numpy() for x in tensors]
+        arrays, ctx.motion = call.forward(ctx.arrays, keep=True)
+        found = _tensors(arrays)
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(*tensors, *(found if call.steps is not None else ()))
+        return found
+
+    @staticmethod
+    def backward(ctx: Any, *bars: Tensor | None) -> tuple[Tensor | None, ...]:
+        saved, needs = ctx.saved_tensors, _needs(ctx)
+        if torch.is_grad_enabled() or torch._C._are_functorch_transforms_active():
+            found = _Reverse.apply(ctx.call, needs, ctx.motion, *saved, *bars)
+        else:
+            found = _tensors(ctx.call.backward(ctx.arrays, (), _arrays(bars), needs, ctx.motion))
+        return _in_place(ctx, needs, found)
+
+
+def _needs(ctx: Any) -> tuple[str, ...]:
+    """Inputs whose cotangent is asked for."""
+    return tuple(n for n, is_needed in zip(ctx.call.inputs, ctx.needs_input_grad[1:], strict=True) if is_needed)
+
+
+def _in_place(ctx: Any, needs: tuple[str, ...], found: Sequence[Tensor]) -> tuple[Tensor | None, ...]:
+    """One cotangent per argument of the function, the call itself included."""
+    if len(needs) == len(ctx.call.inputs):
+        return (None, *found)
+    named = dict(zip(needs, found, strict=True))
+    return (None, *(named.get(name) for name in ctx.call.inputs))
+
+
+class _MappedMotion(Function):
+    """The same under torch.func, whose transforms ask for this form: nothing is kept but tensors."""
+
+    @staticmethod
+    def forward(call: Call, *tensors: Tensor) -> tuple[Tensor, ...]:
+        return _tensors(call.forward(_arrays(tensors), keep=False)[0])
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple, output: tuple[Tensor, ...]) -> None:
+        ctx.call = inputs[0]
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(*inputs[1:], *(output if ctx.call.steps is not None else ()))
+
+    @staticmethod
+    def backward(ctx: Any, *bars: Tensor | None) -> tuple[Tensor | None, ...]:
+        needs = _needs(ctx)
+        return _in_place(ctx, needs, _Reverse.apply(ctx.call, needs, None, *ctx.saved_tensors, *bars))
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple, call: Call, *tensors: Tensor) -> tuple:
+        n, q = info.batch_size, _mapped_first(tensors[0], in_dims[1], info.batch_size)
+        batch = q.shape[1] if call.is_batched else 1
+        folded = _folded(call, call.inputs, tensors, in_dims[1:], n, batch)
+        found = _MappedMotion.apply(call.mapped(n), *folded)
+        return _unfolded(call, call.results, found, n, True), (0,) * len(found)
+
+
+class _Reverse(Function):
+    """The reverse as a function of its own, so that torch.func can map over it; it has no derivative."""
+
+    @staticmethod
+    def forward(call: Call, needs: tuple[str, ...], motion: Any, *tensors: Tensor | None) -> tuple[Tensor, ...]:
+        n, bars = len(call.inputs), tensors[-len(call.results) :]
+        results = tensors[n : -len(call.results)]
+        return _tensors(call.backward(_arrays(tensors[:n]), _arrays(results), _arrays(bars), needs, motion))
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple, output: tuple[Tensor, ...]) -> None:
+        pass
+
+    @staticmethod
+    def backward(ctx: Any, *bars: Tensor) -> tuple:
+        raise NotImplementedError(
+            "gradients of the simulator have no derivative of their own; for second derivatives use jg.hessian_product, "
+            "or detach what you differentiate twice"
+        )
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple, call: Call, needs: tuple[str, ...], motion: Any, *tensors: Tensor | None) -> tuple:
+        n, count, dims = info.batch_size, len(call.inputs), in_dims[3:]
+        batch = _mapped_first(tensors[0], dims[0], n).shape[1] if call.is_batched else 1
+        inputs = _folded(call, call.inputs, tensors[:count], dims[:count], n, batch)
+        rest = (call.results * 2)[-(len(tensors) - count) :]
+        results = _folded(call, rest, tensors[count:], dims[count:], n, batch, True)
+        found = _Reverse.apply(call.mapped(n), needs, None, *inputs, *results)
+        return _unfolded(call, needs, found, n, False), (0,) * len(found)
+
+
+def _mapped_first(x: Tensor | None, dim: int | None, count: int) -> Any:
+    """With the axis that is mapped over in front; one value serves all where there was none."""
+    if x is None:
+        return None
+    return x.movedim(dim, 0) if dim is not None else x.expand(count, *x.shape)
+
+
+def _folded(
+    call: Call, names: Sequence[str], tensors: Sequence, dims: Sequence, count: int, batch: int, is_result: bool = False
+) -> list:
+    fronted = [_mapped_first(x, dim, count) for x, dim in zip(tensors, dims, strict=True)]
+    return [
+        None if x is None else call.folded(torch, name, x, batch, is_result)
+        for name, x in zip(names, fronted, strict=True)
+    ]
+
+
+def _unfolded(call: Call, names: Sequence[str], tensors: Sequence, count: int, is_result: bool) -> tuple[Tensor, ...]:
+    return tuple(call.unfolded(name, x, count, is_result) for name, x in zip(names, tensors, strict=True))
