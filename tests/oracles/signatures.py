@@ -12,7 +12,6 @@ from jointgrad.engine.runtime import address, lanes, worker
 from jointgrad.engine.stages.contact.paths import POINT, SPIN
 from jointgrad.model.arrays import JOINT_TIE, PAIR_KINDS
 
-
 WITH_FEATURES = [PAIR_KINDS.index(kind) for kind in ("box_capsule", "box_box")]
 
 
@@ -70,7 +69,9 @@ def _of_pack(one, count: int) -> list[bytes]:
     has_features = np.isin(kinds, WITH_FEATURES)[:, None, None]
     features = np.where(has_features, table("touch.feature")[:n, :, 0], 0.0).astype(np.int64)
     has_impulses = tree["has_impulses"] and _number(one, "block.n")
-    clamped, active, names = _clamps(one) if has_impulses else (np.zeros((0, 0, 3, count)), np.zeros((0, count), bool), np.zeros(0))
+    clamped, active, names = (
+        _clamps(one) if has_impulses else (np.zeros((0, 0, 3, count)), np.zeros((0, count), bool), np.zeros(0))
+    )
     found = []
     for lane in range(count):
         near, acts = touches[:, lane], active[:, lane]
