@@ -38,10 +38,8 @@ def tangled(seed: int, base: str, sweeps: int = 50, cone: bool = True, links: in
     world.pair("*", "ground", friction=0.5, push_limit=0.1)
     soft = dict(stiffness=60.0, damping=30.0, transition=0.7, static_friction=0.9)
     for i, law in enumerate(LAWS):
-        world.pair(f"shape{2 * i}", "ground", friction=0.5, contact=jg.Spring(friction_law=law, **soft))
-        world.pair(
-            f"shape{2 * i}", f"shape{(2 * i + 3) % links}", friction=0.5, contact=jg.Spring(friction_law=law, **soft)
-        )
+        world.pair(f"shape{i}", "ground", friction=0.5, contact=jg.Spring(friction_law=law, **soft))
+        world.pair(f"shape{i}", f"shape{(i + 4) % links}", friction=0.5, contact=jg.Spring(friction_law=law, **soft))
     options = {"dt": 0.02, "integrator": "implicit_damping", "contact": jg.Impulse(sweeps=sweeps, cone=cone)} | options
     return world.compile(**options)
 
