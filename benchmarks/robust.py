@@ -296,12 +296,13 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--folder", type=Path, default=ROOT.parent / "shared" / "models")
     parser.add_argument("--out", type=Path, default=Path("/tmp/robust"))
+    parser.add_argument("--skip", type=int, default=0, help="begin at this place of the list")
     parser.add_argument("--only", default="", help="files whose name holds this")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     outcomes: list[Outcome] = []
-    passed_over = collections.Counter()
-    for source in sources(options.folder, options.seed):
+    passed_over: collections.Counter = collections.Counter()
+    for source in sources(options.folder, options.seed)[options.skip :]:
         if options.only and options.only not in str(source):
             continue
         out = dropped(source, options.seconds, options.seed)
