@@ -6,6 +6,7 @@ import importlib.util
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any, Literal
 
 from . import __version__
 
@@ -91,7 +92,177 @@ def _lint_json(file: Path, findings: list, fix: Path | None, repairs: list[str],
     return json.dumps(said, indent=2)
 
 
-COMMANDS: dict[str, Callable[..., int]] = {"demo": demo, "lint": lint}
+def gradcheck(
+    file: Path,
+    /,
+    ground: bool = True,
+    height: float | None = None,
+    base: Literal["free", "fixed"] | None = None,
+    state: str | None = None,
+    steps: int = 50,
+    dt: float | None = None,
+    seed: int = 0,
+    json: bool = False,
+    search_roots: tuple[Path, ...] = (),
+) -> int:
+    """Say whether the gradient of a robot's motion can be trusted: how near its contacts are to changing, and a spot check
+    against differences. The exit code is 0 for a gradient that is exact and worth following, else 1.
+
+    Args:
+        file: The robot, URDF or MJCF.
+        ground: Put a plane under a file that has none.
+        height: Let it start with its lowest point so high above z = 0 (m). Unless said, a robot that got its ground here stands
+            on it, and a scene starts as it is.
+        base: Whether a URDF robot's base is free or fixed; unless said, fixed.
+        state: A keyframe of the file to start from, with its controls.
+        steps: How many steps to go.
+        dt: Time step (s); unless said, the file's own, or 1 ms.
+        seed: Of the random directions.
+        json: Print one JSON object for machines instead of text.
+        search_roots: Folders for meshes and included files, beside that of the file.
+    """
+    _require({} if json else {"rich": "rich"}, "demo")
+    import warnings
+
+    from .engine.gradcheck import spot_check
+    from .model.errors import SimulationError
+
+    if steps < 1:
+        raise UsageError(f"--steps must be 1 or more, but is {steps}")
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        model, start, u = _placed(file, ground, height, base, state, steps, dt, search_roots)
+    notes = list(dict.fromkeys(str(w.message) for w in said))
+    try:
+        check = spot_check(model, start, u, steps, seed)
+    except SimulationError as error:
+        print(f"{file}: NO GRADIENT: {error}")
+        return 1
+    print(_gradcheck_json(file, check, notes) if json else _gradcheck_text(file, check, notes))
+    return 0 if check.is_good else 1
+
+
+def _placed(
+    file: Path, ground: bool, height: float | None, base: str | None, keyframe: str | None, steps: int, dt: float | None,
+    search_roots: tuple[Path, ...],
+) -> Any:  # fmt: skip
+    """The model of a file, the state it starts in, and its controls."""
+    import numpy as np
+
+    from .engine.gradcheck import lowest_point
+    from .files import load, load_world
+    from .files.xml import parse
+    from .model.arrays import State
+    from .model.world import World
+
+    if not file.is_file():
+        raise UsageError(f"there is no file {file}")
+    if parse(file).tag == "mujoco":
+        if base is not None:
+            raise UsageError("--base is for URDF files; an MJCF file says itself which of its bodies are free")
+        world = load_world(file, search_roots=search_roots, missing_meshes="skip")
+    else:
+        robot = load(file, search_roots=search_roots, missing_meshes="skip")
+        world = World().add(robot, base=base)
+    shapes = [s for p in world.placed for link in p.robot.links.values() for s in link.shapes]
+    is_bare = ground and not any(s.kind in ("plane", "heightfield", "hfield") for s in shapes)
+    if is_bare:
+        free, lowest = _free_and_lowest(world)
+        # what cannot be lifted has its ground beneath it
+        world.add_ground(height=0.0 if free or lowest is None else min(0.0, lowest))
+    model = world.compile(dt=dt, unphysical="warn")
+    start, u = model.initial_state(), np.zeros((steps, model.nu))
+    frames = {name: key for p in world.placed for name, key in p.robot.keyframes.items()}
+    if keyframe is not None:
+        if keyframe not in frames:
+            known = f"it has {', '.join(frames)}" if frames else "it has none"
+            raise UsageError(f'{file} has no keyframe "{keyframe}"; {known}')
+        key = frames[keyframe]
+        if len(key["q"]) != model.nq:
+            raise UsageError(f'keyframe "{keyframe}" has {len(key["q"])} coordinates, but the model has {model.nq}')
+        start, u = State(np.array(key["q"]), np.array(key["qd"])), u + np.array(key["u"])
+    if height is not None or (is_bare and keyframe is None):
+        free, lowest = _free_bases(model), lowest_point(model, start)
+        if height is not None and (not free or lowest is None):
+            raise UsageError("--height needs a robot with a free base and shapes that touch: try --base free")
+        if lowest is not None:
+            start.q[[q + 2 for q in free]] += (height or 0.0) - lowest
+    return model, start, u if model.nu else None
+
+
+def _free_bases(model: Any) -> list[int]:
+    """Where the coordinates of free joints begin."""
+    from .model.arrays import FREE
+
+    tree = model.topology.tree
+    return [q for kind, q in zip(tree["kind"], tree["q"], strict=True) if kind == FREE]
+
+
+def _free_and_lowest(world: Any) -> tuple[list[int], float | None]:
+    from .engine.gradcheck import lowest_point
+
+    model = world.compile(unphysical="warn")
+    return _free_bases(model), lowest_point(model, model.initial_state())
+
+
+def _gradcheck_verdict(check: Any) -> str:
+    from .engine.gradcheck import SWITCHES
+
+    skipped = sum(line.verdict == SWITCHES for line in check.lines)
+    of = f" ({skipped} of {len(check.lines)} directions switch a contact and were left out)" if skipped else ""
+    if not check.is_exact:
+        compared = skipped < len(check.lines)
+        return (
+            f"NOT EXACT: the gradient and differences disagree{of}" if compared else f"UNKNOWN: nothing to compare{of}"
+        )
+    if check.is_good:
+        return f"GOOD: the gradient is exact and worth following{of}"
+    return f"EXACT, BUT NOT TO BE FOLLOWED: {check.certificate.reasons[0][0]}{of}"
+
+
+def _gradcheck_text(file: Path, check: Any, notes: list[str]) -> str:
+    import io
+
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("with respect to", "gradient", "differences", "error", "step", "", box=SIMPLE_HEAD)
+    for line in check.lines:
+        numbers = [f"{x:.8g}" for x in (line.gradient, line.difference)]
+        table.add_row(line.wrt, *numbers, f"{line.error:.1e}", f"{line.step:.0e}", line.verdict)
+    out = io.StringIO()
+    Console(file=out, width=100).print(table)
+    parts = [*(f"note: {note}" for note in notes), str(check.certificate), out.getvalue().rstrip(), ""]
+    return "\n".join([*parts, f"{file}: {_gradcheck_verdict(check)}"])
+
+
+def _gradcheck_json(file: Path, check: Any, notes: list[str]) -> str:
+    import json
+    from dataclasses import asdict
+
+    cert = check.certificate
+    worst = cert.worst()
+    figures = {
+        "worst": None if worst is None else worst._asdict(), "condition": float(cert.condition[0]),
+        "smallest_mode_margin": float(cert.mode_margin.min()), "nearest_switch": float(cert.gap.min()),
+        "largest_impulse": float(cert.impulse.max()), "fastest_impact": float(cert.impact.max()),
+        **{what: float(getattr(cert, what).mean()) for what in ("open", "sticking", "slipping")},
+    }  # fmt: skip
+    said = {
+        "file": str(file), "good": check.is_good, "exact": check.is_exact, "trusted": bool(cert.trusted),
+        "verdict": _gradcheck_verdict(check), "reasons": cert.reasons[0], "certificate": _finite(figures), "notes": notes,
+        "lines": [_finite(asdict(line)) for line in check.lines],
+    }  # fmt: skip
+    return json.dumps(said, indent=2, allow_nan=False)
+
+
+def _finite(values: dict) -> dict:
+    """JSON knows no infinity."""
+    return {k: None if isinstance(v, float) and not abs(v) < float("inf") else v for k, v in values.items()}
+
+
+COMMANDS: dict[str, Callable[..., int]] = {"demo": demo, "lint": lint, "gradcheck": gradcheck}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

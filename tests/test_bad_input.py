@@ -60,7 +60,32 @@ def change(part, name, **values):
     return edit
 
 
+def tendon(terms=(("shoulder", 1.0),), actuator=None, **options):
+    """A robot with a tendon, and an actuator of it if its options are given."""
+
+    def edit(robot):
+        robot.add_tendon("cord", terms, **options)
+        if actuator is not None:
+            robot.add_actuator("winch", **{"tendon": "cord"} | actuator)
+
+    return edit
+
+
 ROBOTS = {
+    "tendon over nothing": (tendon(()), ['tendon "cord"', "no terms"]),
+    "tendon over an unknown joint": (tendon([("hip", 1.0)]), ['tendon "cord"', '"hip"', "does not exist"]),
+    "tendon with a bare term": (tendon(["shoulder"]), ['tendon "cord"', "(joint, coefficient)"]),
+    "tendon coefficient NaN": (tendon([("shoulder", NAN)]), ['tendon "cord"', '"shoulder"', "finite"]),
+    "tendon component": (tendon([("shoulder", 1.0, 1)]), ['tendon "cord"', "component 1", "1 degrees of freedom"]),
+    "tendon damping": (tendon(damping=-1.0), ["damping", 'tendon "cord"', "negative"]),
+    "tendon rest": (tendon(rest=(1.0, 0.0)), ["rest", 'tendon "cord"', "lower end"]),
+    "spring over a turn": (tendon([("elbow", 1.0, 0)], stiffness=1.0), ['tendon "cord"', "turn"]),
+    "servo over a turn": (
+        tendon([("elbow", 1.0, 0)], {"kind": "position"}),
+        ['actuator "winch"', 'tendon "cord"', "no such coordinate"],
+    ),
+    "unknown tendon": (tendon(actuator={"tendon": "rope"}), ['actuator "winch"', '"rope"', "does not exist"]),
+    "joint and tendon": (tendon(actuator={"joint": "shoulder"}), ['actuator "winch"', "one of them"]),
     "negative mass": (change("link", "upper", mass=-1.0), ['link "upper"', "negative", "zero or more"]),
     "mass NaN": (change("link", "upper", mass=NAN), ["mass", 'link "upper"', "finite"]),
     "centre of mass NaN": (change("link", "lower", com=(0, NAN, 0)), ["com", 'link "lower"', "finite"]),
@@ -379,3 +404,15 @@ def test_unphysical_inertia_may_be_let_through():
         model = robot.compile(unphysical="warn")
     assert np.isfinite(jg.step(model, model.initial_state()).qd).all()
     message(jg.ModelError, lambda: robot.compile(unphysical="ignore"), '"error" or "warn"', "ignore")
+
+
+def test_negative_damping_of_a_tendon():
+    robot = arm()
+    robot.add_tendon("cord", [("shoulder", 1.0)])
+    message(
+        jg.InputError,
+        lambda: robot.compile().replace({"tendon.damping": [-1.0]}),
+        "tendon.damping",
+        '"cord"',
+        "negative",
+    )

@@ -57,7 +57,7 @@ def own(part: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 @pytest.fixture(scope="module", params=["semi_implicit", "rk4"])
 def motion(request) -> Motion:
     rng = np.random.default_rng(8)
-    model = jg.zoo.random_tree(7, seed=8, trees=2).compile(dt=0.01, integrator=request.param)
+    model = jg.zoo.random_tree(7, seed=8, trees=2, tendons=True).compile(dt=0.01, integrator=request.param)
     state = random_state(model, rng, BATCH)
     u, force = rng.normal(size=(STEPS, BATCH, model.nu)), rng.normal(size=(STEPS, BATCH, model.n_links, 6))
     shapes = {"q": (model.nq,), "qd": (model.nv,)} | {o: (model.n_links, *s) for o, s in OUTPUTS.items()}

@@ -18,6 +18,7 @@ from jointgrad.engine.schedule import steps_repeated
 from jointgrad.engine.stages.assembly import assembly_stage_adjoint
 from jointgrad.engine.step import step, step_adjoint
 from jointgrad.model.arrays import INTEGRATORS, PARAMS
+from jointgrad.model.description import ACTUATORS
 
 TOLERANCE = 1e-6
 INPUTS = ("q", "qd", "u", "force")
@@ -102,10 +103,31 @@ def made_robot(seed: int, base: str) -> jg.Description:
     for k in range(2):  # of two neighbours one has its control clamped
         robot.add_actuator(f"served{k}", scalar, "position", gain=2.0, damping=0.3, bias=(0.1, 0.2, 0.1), **limits)
         robot.add_actuator(f"paced{k}", scalar, "velocity", gain=0.7, damping=0.1, bias=(-0.1, 0.1, 0.1), **limits)
-        for kind in ("torque", "position", "velocity"):
+        robot.add_actuator(f"braked{k}", scalar, "damper", gain=0.6, damping=0.1, bias=(-0.1, 0.2, 0.1), **limits)
+        for kind in ("torque", "position", "velocity", "damper"):
             name = f"strained_{kind}{k}"
-            robot.add_actuator(name, scalar, kind, gain=50.0, gear=0.1, bias=(0.0, 0.1, 0.1), force_limit=(-0.7, 0.9))
+            constant = 60.0 if kind == "damper" else 0.0  # its own force is none where nothing moves
+            robot.add_actuator(
+                name, scalar, kind, gain=50.0, gear=0.1, bias=(constant, 0.1, 0.1), force_limit=(-0.7, 0.9)
+            )
+    add_tendons(robot, [j.name for j in driven if j.kind in ("revolute", "continuous", "prismatic")], limits)
     return robot
+
+
+def add_tendons(robot: jg.Description, joints: list[str], limits: dict) -> None:
+    """A tendon that is stretched far and one that is slack, over the same joints; one more drives turns."""
+    terms = [(name, 0.5 + 0.3 * k) for k, name in enumerate(joints)]
+    robot.add_tendon("taut", terms, stiffness=0.7, damping=0.2, rest=(-9.0, -8.0))
+    robot.add_tendon("pressed", terms[::-1], stiffness=0.6, damping=0.3, rest=(8.0, 9.0))
+    robot.add_tendon("loose", terms[:1], stiffness=0.5, damping=0.1, rest=(-9.0, 9.0))
+    for kind in ACTUATORS:
+        robot.add_actuator(
+            f"pulled_{kind}", "", kind, tendon="taut", gain=0.7, gear=1.2, bias=(0.1, 0.2, 0.1), **limits
+        )
+    balls = [j.name for j in robot.joints.values() if j.kind == "spherical"]
+    if balls:
+        robot.add_tendon("twist", [(balls[0], 0.4, k) for k in range(3)], damping=0.2)
+        robot.add_actuator("twisted", tendon="twist", gain=1.3, gear=0.9, bias=(0.1, 0.0, -0.1), **limits)
 
 
 def made_case(
@@ -113,7 +135,8 @@ def made_case(
 ) -> Case:
     rng = np.random.default_rng(seed)
     model = made_robot(seed, base).compile(dt=dt, integrator=integrator, viscosity=0.05)
-    more = {"joint.damping": 0.3, "joint.stiffness": 0.2, "joint.armature": 0.05}
+    # joints made without dry friction have no row for it: what is given here later changes nothing
+    more = {"joint.damping": 0.3, "joint.stiffness": 0.2, "joint.armature": 0.05, "joint.friction": 0.1}
     more["joint.rest"] = 0.1 * rng.normal(size=model.nq)
     model = model.replace({name: model.params[name] + x for name, x in more.items()})
     start, rates = model.initial_state(batch).q, random_state(model, rng, batch).qd
@@ -239,9 +262,9 @@ def test_only_what_was_asked_for():
 
 # the tests above are worth what they would notice: the same comparison with one operator slightly wrong -----------
 
-STAGES = ["assembly", "kinematics", "forces", "articulated", "integration", "outputs"]
+STAGES = ["assembly", "kinematics", "tendons", "forces", "articulated", "integration", "outputs"]
 REVERSES = {f"stages.{stage}": f"{stage}_adjoint" for stage in STAGES} | {"runge_kutta": "runge_kutta_adjoint"}
-REVERSES["stages.assembly"] = "assembly_stage_adjoint"
+REVERSES |= {"stages.assembly": "assembly_stage_adjoint", "drive": "drive_adjoint"}
 # operators that only clear or only gather numbers, not all of which are used
 WITHOUT_ARITHMETIC = ("nothing", "zero", "six_zeros", "six")
 INTEGRATOR_OF = {"with_damping_adjoint": "implicit_damping"}
@@ -265,7 +288,7 @@ def plain_gradient(case: Case) -> dict[str, np.ndarray]:
     for name in INPUTS:
         getattr(z.state, name)[:] = case.inputs[name][0].ravel().tolist()
     z.call.force = z.call.wants_params = z.call.wants_outputs = 1
-    step(z.tree, z.params, z.assembly, z.state, z.work, z.runge, z.call)
+    step(z.tree, z.params, z.assembly, z.state, z.work, z.touch, z.block, z.runge, z.call)
     for name in ("q", "qd"):
         getattr(z.work_bar, f"{name}_next")[:] = case.bars[name][1, 0].tolist()
     for name in OUTPUTS:
@@ -273,7 +296,7 @@ def plain_gradient(case: Case) -> dict[str, np.ndarray]:
         getattr(z.output_bar, name.split(".")[1])[:] = [tuple(row) for row in rows]
     step_adjoint(
         z.tree, z.params, z.params_bar, z.assembly, z.assembly_bar, z.state, z.state_bar, z.work, z.work_bar,
-        z.multiplier, z.output_bar, z.runge, z.runge_bar, z.call,
+        z.touch, z.touch_bar, z.block, z.block_bar, z.multiplier, z.output_bar, z.runge, z.runge_bar, z.call,
     )  # fmt: skip
     assembly_stage_adjoint(z.tree, z.params, z.params_bar, z.gauge, z.assembly, z.assembly_bar)
     found = {name: np.array(getattr(z.state_bar, name)) for name in INPUTS}

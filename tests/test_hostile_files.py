@@ -265,8 +265,13 @@ def test_a_box_from_a_file_has_the_mass_of_a_box(tmp_path):
     pytest.importorskip("scipy", reason="convex hulls need scipy (extra [mesh])")
     box = trimesh.creation.box((0.2, 0.4, 0.6))
     box.apply_translation((1, 2, 3))
-    for ending in ("stl", "obj", "glb"):
-        box.export(tmp_path / f"box.{ending}")
+    for ending in ("stl", "obj", "glb", "msh"):
+        if ending == "msh":  # MuJoCo's own, which trimesh does not write
+            counts = np.array((len(box.vertices), 0, 0, len(box.faces)), "<i4")
+            parts = (counts, box.vertices.astype("<f4"), box.faces.astype("<i4"))
+            (tmp_path / "box.msh").write_bytes(b"".join(part.tobytes() for part in parts))
+        else:
+            box.export(tmp_path / f"box.{ending}")
         for scale, flip in (((1, 1, 1), 1), ((1, 1, -1), -1)):
             found = mesh.load_mesh(tmp_path / f"box.{ending}", scale)
             assert found.is_closed and np.allclose(found.vertices.min(0)[:2], (0.9, 1.8), atol=1e-6)
@@ -278,8 +283,9 @@ def test_a_box_from_a_file_has_the_mass_of_a_box(tmp_path):
     box.export(tmp_path / "open.stl")
     with pytest.raises(jg.ModelError, match="is not closed"):
         mesh.mass_properties(mesh.load_mesh(tmp_path / "open.stl"))
-    for junk in (b"", b"solid x\nvertex a b c", b"\x00" * 84, bytes(range(256))):
-        for ending in ("stl", "obj", "glb"):
+    stray = np.array((3, 0, 0, 1, *[0] * 9, 0, 1, 7), "<i4").tobytes()  # a triangle to a corner that is not there
+    for junk in (b"", b"solid x\nvertex a b c", b"\x00" * 84, bytes(range(256)), stray):
+        for ending in ("stl", "obj", "glb", "msh"):
             (tmp_path / f"junk.{ending}").write_bytes(junk)
             with pytest.raises(jg.ModelError):
                 mesh.load_mesh(tmp_path / f"junk.{ending}")

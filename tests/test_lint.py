@@ -16,6 +16,7 @@ from jointgrad import cli
 from jointgrad.files import load_urdf
 from jointgrad.files.lint import Finding, exit_code, fix, lint, report
 from jointgrad.files.lint.solids import solid_of
+from jointgrad.model.description import Link, Shape
 
 MODELS = Path(__file__).resolve().parents[2] / "shared" / "models"
 SEEDS = MODELS / "urdf" / "github"
@@ -217,6 +218,38 @@ def test_inertia_of_a_shape_is_that_of_random_points_in_it(shape, kind):
     p = p[inside]
     cloud = (p**2).sum() / len(p) * np.eye(3) - p.T @ p / len(p)
     np.testing.assert_allclose(solid.inertia, cloud, atol=0.02 * cloud.max())
+
+
+@pytest.fixture
+def meshes(tmp_path):
+    """A folder with the box of this file's links as a closed mesh, in millimetres and turned, and with one side open."""
+    trimesh = pytest.importorskip("trimesh", reason="meshes are read by trimesh (extra [mesh])")
+    pytest.importorskip("scipy", reason="convex hulls need scipy (extra [mesh])")
+    box = trimesh.creation.box((200, 100, 400))
+    box.export(tmp_path / "closed.stl")
+    box.faces = box.faces[1:]
+    box.export(tmp_path / "open.stl")
+    return tmp_path
+
+
+@pytest.mark.parametrize(("name", "severity"), [("closed", "warning"), ("open", "note")])
+def test_inertia_is_compared_with_that_of_a_mesh(meshes, name, severity):
+    """A closed mesh bounds what it bounds; of an open one only the hull is known."""
+    shape, path = f'<mesh filename="{name}.stl" scale="0.001 0.001 0.001"/>', meshes / "robot.urdf"
+    path.write_text(arm(shape=shape))
+    assert [f for f in lint(path) if "inertia" in f.code] == []
+    path.write_text(arm(shape=shape, inertia=MODERATE.format(0.9, 0.9, 0.9)))
+    found = [f for f in lint(path) if f.code == "inertia-shape"]
+    assert [(f.severity, 'link "arm"' in str(f)) for f in found] == [(severity, True)]
+
+
+def test_mesh_solid_is_that_of_the_box(meshes):
+    """Placed and turned, with a primitive beside it: as two boxes."""
+    place = dict(position=(0.1, 0.2, 0.3), orientation=(0.8, 0.0, 0.6, 0.0))
+    other = Shape("box", (0.1, 0.1, 0.1), (0.0, 0.0, 0.5))
+    ours = solid_of(Link("a", shapes=[Shape("mesh", (1e-3,) * 3, mesh=str(meshes / "closed.stl"), **place), other]))
+    theirs = solid_of(Link("a", shapes=[Shape("box", (0.1, 0.05, 0.2), **place), other]))
+    np.testing.assert_allclose(ours.inertia, theirs.inertia, rtol=1e-6, atol=1e-9)
 
 
 @pytest.mark.parametrize("a, b, gap", [

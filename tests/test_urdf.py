@@ -273,7 +273,7 @@ def test_a_bare_world_link_is_the_world():
     assert load(text.replace('<link name="world"/>', "")).links == robot.links  # some files leave it out
     floating = load(text.replace('type="revolute"', 'type="floating"'))
     assert floating.joint("shoulder").kind == "free"
-    floating.link("fore").mass = 1.0
+    floating.link("fore").mass, floating.joint("elbow").mimic = 1.0, None
     assert quiet_compile(floating).nv == 7
 
 

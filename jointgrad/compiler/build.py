@@ -9,7 +9,7 @@ from numba import types
 
 from . import emit, exchange, lanes
 from .cache import Code
-from .kernel import Kernel, Library, Sweep, with_globals
+from .kernel import Inlined, Kernel, Library, Sweep, with_globals
 from .trace import Traced
 
 # no bounds checks and no Python exceptions inside kernels: sizes are checked where arrays enter
@@ -25,7 +25,9 @@ def _substitution(library: Library, pack: lanes.PackType) -> Callable[[object], 
         if isinstance(value, Kernel):
             return emit.stage_call(library.schema, value.__name__, len(value.tables))
         if isinstance(value, Sweep):
-            return numba.njit(with_globals(value.fn, replace), error_model="numpy", forceinline=True)
+            return numba.njit(
+                with_globals(value.fn, replace), error_model="numpy", forceinline=isinstance(value, Inlined)
+            )
         return exchange.PRIMITIVES.get(getattr(value, "__name__", None), value)
 
     def replace(value):

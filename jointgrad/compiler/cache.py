@@ -61,6 +61,10 @@ def _path(label: str, fn: Callable) -> Path:
     return folder() / digest.hexdigest()[:24] / f"{label}.code"
 
 
+def has(label: str, fn: Callable) -> bool:
+    return _path(label, fn).is_file()
+
+
 def load(label: str, fn: Callable) -> Code | None:
     try:
         data = _path(label, fn).read_bytes()

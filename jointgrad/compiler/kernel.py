@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import ctypes
 import inspect
+import os
+import subprocess
 import sys
 import threading
 import types as python_types
@@ -25,6 +27,7 @@ __all__ = [
     "all_finite",
     "any_above",
     "gather",
+    "inlined",
     "kernel",
     "lanes_of",
     "mark",
@@ -42,13 +45,17 @@ class Sweep:
         return self.fn(*args)
 
 
+class Inlined(Sweep):
+    """A sweep that must not cost a call: for what runs in the innermost loops."""
+
+
 class Kernel(Sweep):
     @property
     def tables(self) -> list[str]:
         return list(inspect.signature(self.fn).parameters)
 
 
-sweep, kernel = Sweep, Kernel
+sweep, inlined, kernel = Sweep, Inlined, Kernel
 
 
 def _only_compiled(name: str) -> Callable:
@@ -70,11 +77,27 @@ def any_above(x, floor: float) -> bool:
     return bool((x > floor).any()) if home == "numpy" else home not in ("builtins", "mpmath") or bool(x > floor)
 
 
-class Library:
-    """Machine code of a set of kernels, for one pack width; `parts` is 2 where every number carries its tangent."""
+# kernels that have to be compiled at once before another process is asked to help, which takes a second to start
+WORTH_HELP = 6
+HELP = """
+import importlib, sys
+home, maker, lanes, parts, *names = sys.argv[1:]
+library = getattr(importlib.import_module(home), maker)(int(lanes), int(parts))
+for name in names:
+    library.address(name)
+"""
 
-    def __init__(self, schema: Schema, roots: Iterable[Kernel], lanes: int, parts: int = 1) -> None:
-        self.schema, self.lanes, self.parts = schema, lanes, parts
+
+class Library:
+    """Machine code of a set of kernels, for one pack width; `parts` is 2 where every number carries its tangent.
+
+    `maker` is a function of lanes and parts, known by module and name, that makes this library anew in another process.
+    """
+
+    def __init__(
+        self, schema: Schema, roots: Iterable[Kernel], lanes: int, parts: int = 1, maker: tuple[str, str] | None = None
+    ) -> None:
+        self.schema, self.lanes, self.parts, self.maker = schema, lanes, parts, maker
         self.kernels: dict[str, Kernel] = {}
         stack = list(roots)
         while stack:
@@ -96,16 +119,34 @@ class Library:
                 stack += [k.__name__ for k in _called(self.kernels[current].fn, Kernel)]
         return found
 
+    def _label(self, name: str) -> str:
+        return f"{name}-{self.lanes}x{self.parts}"
+
+    def _helper(self, names: list[str]) -> subprocess.Popen | None:
+        """Another process that compiles the same kernels from the other end, if there are many."""
+        missing = [n for n in names if n not in self._loaded and not cache.has(self._label(n), self.kernels[n].fn)]
+        if self.maker is None or len(missing) < WORTH_HELP or (os.cpu_count() or 1) < 2 or not sys.executable:
+            return None
+        _announce()
+        arguments = [*self.maker, str(self.lanes), str(self.parts), *reversed(missing)]
+        try:
+            return subprocess.Popen(
+                [sys.executable, "-c", HELP, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                env=os.environ | {"PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
+            )  # fmt: skip
+        except OSError:
+            return None
+
     def address(self, name: str) -> int:
         """Where the compiled kernel is; compiled now if it is not on disk."""
         with self._lock:
             if name not in self._loaded:
-                kernel_, label = self.kernels[name], f"{name}-{self.lanes}x{self.parts}"
+                kernel_, label = self.kernels[name], self._label(name)
                 code = cache.load(label, kernel_.fn)
                 if code is None:
                     from . import build
 
-                    _announce(name)
+                    _announce()
                     code = build.machine_code(self, kernel_)
                     cache.save(label, kernel_.fn, code)
                 self._loaded[name] = cache.address_of(code)
@@ -116,8 +157,15 @@ class Library:
 
         Kernels named in `without` are never reached on this frame, and are not compiled for it.
         """
-        for callee in self.callee_names(name) - set(without):
-            frame.integers[self.schema.kernel_slots[callee]] = self.address(callee)
+        callees = sorted(self.callee_names(name) - set(without))
+        helper = self._helper(callees)
+        try:
+            for callee in callees:
+                frame.integers[self.schema.kernel_slots[callee]] = self.address(callee)
+        finally:
+            if helper is not None:
+                helper.terminate()
+                helper.wait()
         n_tables = len(self.kernels[name].tables)
         prototype = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * (2 + n_tables))
         function = prototype(self.address(name))
@@ -137,7 +185,7 @@ class Library:
 _announced = threading.Event()
 
 
-def _announce(name: str) -> None:
+def _announce() -> None:
     """The first compilation in a process takes seconds: say so once."""
     if not _announced.is_set():
         _announced.set()

@@ -28,6 +28,10 @@ def clear_work(tree, work, work_bar):
     for d in range(tree.n_dofs):
         work_bar.S[d] = six_zeros(work.v[0][0])
         work_bar.armature[d] = zero(work.v[0][0])
+    for t in range(tree.n_tendons):
+        work_bar.length[t] = zero(work.v[0][0])
+        work_bar.speed[t] = zero(work.v[0][0])
+        work_bar.pull[t] = zero(work.v[0][0])
 
 
 @sweep
@@ -36,7 +40,7 @@ def clear_touch(tree, touch, touch_bar, params):
     for i in range(tree.n_shapes):
         touch_bar.shape[i] = six_zeros(params.world_dt[0])
     for i in range(touch.n):
-        touch_bar.point[i] = touch_bar.normal[i] = three_zeros(params.world_dt[0])
+        touch_bar.point[i] = touch_bar.normal[i] = touch_bar.force[i] = three_zeros(params.world_dt[0])
         touch_bar.gap[i] = zero(params.world_dt[0])
 
 

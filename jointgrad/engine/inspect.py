@@ -1,4 +1,4 @@
-"""Everything about a state: poses, velocities, energies, momentum, mass matrix, bias, Jacobians, inverse dynamics."""
+"""Everything about a state: poses, velocities, energies, momentum, mass matrix, Jacobians, inverse dynamics, contacts."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from ..model.arrays import FREE, SPHERICAL, Model, State
+from ..model.errors import InputError
+from .contact_records import Contact, ContactTable, Problem, problem_of
 from .rollout import _check_values, _checked_inputs
 from .runtime import address, lanes, worker
 
@@ -24,6 +26,7 @@ def inspect(model: Model, state: State, u: Any = None, force: Any = None) -> Ins
     inputs = _checked_inputs(model, state, controls, 1, force)
     _check_values(model, inputs)
     tables: dict[str, list[np.ndarray]] = {name: [] for name in _KEPT}
+    problems: list[Problem] = []
     with worker(model) as one:
         for first in range(0, inputs.batch, lanes()):
             one.assembled_for = None
@@ -37,8 +40,9 @@ def inspect(model: Model, state: State, u: Any = None, force: Any = None) -> Ins
             for name, field in _KEPT.items():
                 table = one.frame.table(field)[:, :, 0, : last - first]
                 tables[name].append(np.moveaxis(table, -1, 0).copy())
+            problems.append(problem_of(model, one.frame, first, last))
         one.assembled_for = None
-    return Inspection(model, inputs, {name: np.concatenate(parts) for name, parts in tables.items()})
+    return Inspection(model, inputs, {name: np.concatenate(parts) for name, parts in tables.items()}, problems)
 
 
 def _cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -59,8 +63,8 @@ def _spatial_matrix(I: np.ndarray) -> np.ndarray:
 class Inspection:
     """Arrays have the batch axis first where the state had one. Spatial results are in the world frame."""
 
-    def __init__(self, model: Model, inputs: Any, tables: dict[str, np.ndarray]) -> None:
-        self.model, self._inputs, self._t = model, inputs, tables
+    def __init__(self, model: Model, inputs: Any, tables: dict[str, np.ndarray], problems: list[Problem]) -> None:
+        self.model, self._inputs, self._t, self._problems = model, inputs, tables, problems
 
     def _public(self, array: np.ndarray) -> np.ndarray:
         return array if self._inputs.is_batched else array[0]
@@ -89,6 +93,41 @@ class Inspection:
     def joint_force(self) -> np.ndarray:
         """What actuators, dampers and springs apply, (batch, nv)."""
         return self._public(self._t["tau"][..., 0])
+
+    # contact --------------------------------------------------------------------------------------------------------------
+
+    def _problem(self, env: int) -> tuple[Problem, int]:
+        """The contact problem of an environment's pack, and its lane there."""
+        if not 0 <= env < self._inputs.batch:
+            raise InputError(f"env is {env}, but there are {self._inputs.batch} environments")
+        problem = next(p for p in self._problems if p.first <= env < p.last)
+        return problem, env - problem.first
+
+    @property
+    def contacts(self) -> Any:
+        """Points that touch, a list of Contact (with a batch axis: one such list per environment)."""
+        found = [self._contacts(env) for env in range(self._inputs.batch)]
+        return found if self._inputs.is_batched else found[0]
+
+    def _contacts(self, env: int) -> list[Contact]:
+        problem, lane = self._problem(env)
+        return problem.contacts(lane)
+
+    def contact_table(self, env: int = 0) -> ContactTable:
+        """The same of one environment as arrays, a row per point."""
+        problem, lane = self._problem(env)
+        return ContactTable.of(problem.contacts(lane))
+
+    @property
+    def ties(self) -> Any:
+        """Limits that are near, dry friction, mimic joints and loops, a list of Tie (or one list per environment)."""
+        found = [p.ties(env - p.first) for p in self._problems for env in range(p.first, p.last)]
+        return found if self._inputs.is_batched else found[0]
+
+    def contact_matrix(self, env: int = 0) -> np.ndarray:
+        """A = J M^-1 J^T and softness (1/kg), of the rows that take part: those of points, then of ties, by threes."""
+        problem, lane = self._problem(env)
+        return problem.matrix(lane)
 
     # the tree in NumPy ----------------------------------------------------------------------------------------------------
 

@@ -4,14 +4,29 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from .stages import articulated, assembly, forces, integration, kinematics, outputs
+from .stages import (
+    articulated,
+    assembly,
+    contact,
+    detection,
+    forces,
+    integration,
+    kinematics,
+    outputs,
+    springs,
+    tendons,
+)
 
 # in the order of the step; assembly runs once per rollout, outputs where they are asked for
 STAGES: dict[str, ModuleType] = {
     "assembly_stage": assembly,
     "kinematics": kinematics,
+    "detection": detection,
+    "springs": springs,
+    "tendons": tendons,
     "forces": forces,
     "articulated": articulated,
+    "contact": contact,
     "integration": integration,
     "outputs": outputs,
 }

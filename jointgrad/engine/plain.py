@@ -24,6 +24,7 @@ from .stages.detection import detection
 from .stages.forces import forces
 from .stages.kinematics import kinematics
 from .stages.springs import springs
+from .stages.tendons import tendons
 from .step import step as step_kernel
 from .workspace import PARAMS, SCHEMA, lists_of, rows_of
 
@@ -101,7 +102,7 @@ def step(
 ) -> tuple[Any, Any]:
     """Next q and qd, as numbers of the same kind; arrays have the values on their last axis."""
     z = _with_state(model, q, qd, u, force, params)
-    step_kernel(z.tree, z.params, z.assembly, z.state, z.work, z.touch, z.block, z.runge, z.call)
+    step_kernel(z.tree, z.params, z.assembly, z.state, z.work, z.touch, z.block, z.runge, z.output, z.call)
     _check_room(z)
     return _joined(z.work.q_next, q), _joined(z.work.qd_next, qd)
 
@@ -115,6 +116,7 @@ def acceleration(
     if z.tree.has_soft_contact:
         detection(z.tree, z.params, z.assembly, z.work, z.touch)
         springs(z.tree, z.params, z.work, z.touch)
+    tendons(z.tree, z.params, z.state, z.work)
     forces(z.tree, z.params, z.assembly, z.state, z.work, z.call)
     articulated(z.tree, z.assembly, z.work, z.call)
     return _joined(z.work.qdd, qd)

@@ -6,7 +6,7 @@ import functools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,8 +28,16 @@ from .runtime import (
     worker,
 )
 from .schedule import Schedule, every_step, planned
+from .workspace import OUTPUT
 
-OUTPUTS = {"link.position": (3,), "link.rotation": (3, 3), "link.velocity": (6,)}
+if TYPE_CHECKING:
+    from .certificate import Certificate
+
+OUTPUTS = {
+    "link.position": (3,), "link.rotation": (3, 3), "link.velocity": (6,), "contact.force": (3,), "contact.torque": (3,),
+}  # fmt: skip
+# of these, what belongs to the step that led to a state
+LOADS = ("contact.force", "contact.torque")
 WRT = ("state", "u", "force", "params")
 
 
@@ -196,7 +204,8 @@ def rollout(
 ) -> Trajectory:
     """T steps from a state under controls u (T, batch, nu), or uncontrolled for `steps` steps.
 
-    force: (T, batch, n_links, 6), or without the time axis where it stays the same. outputs: names from OUTPUTS. memory:
+    force: (T, batch, n_links, 6), or without the time axis where it stays the same. outputs: names from OUTPUTS; contact.force
+    and contact.torque (about the centre of mass) are those of the step that led to a state, zero for the first. memory:
     what may be kept for the way back, such as "64 MB". on_nan: "raise" names what went wrong; "freeze" keeps that
     environment's last good state, from which later steps try again. keep=False keeps the last state only.
 
@@ -273,6 +282,23 @@ def _checked_inputs(model: Model, state: State, u: Any, steps: int | None, force
     return _Inputs(q, qd, u, force, int(steps or 0), is_batched)
 
 
+def empty_outputs(model: Model, inputs: _Inputs, names: Iterable[str]) -> dict[str, np.ndarray]:
+    """Room for named outputs; nothing has touched before the first step."""
+    shape = (inputs.steps + 1, inputs.batch, model.n_links)
+    found = {o: np.empty((*shape, *OUTPUTS[o])) for o in names}
+    for name in LOADS:
+        if name in found:
+            found[name][0] = 0.0
+    return found
+
+
+def wanted(names: Iterable[str]) -> dict[str, int]:
+    """Which outputs a call is about: of states, and of steps."""
+    names = tuple(names)
+    is_load = [name in LOADS for name in names]
+    return {"wants_outputs": int(not all(is_load)), "wants_loads": int(any(is_load))}
+
+
 class Trajectory:
     """A motion: states over time, axes (time, batch, value), and its derivatives."""
 
@@ -299,7 +325,7 @@ class Trajectory:
             self._q_last, self._qd_last = self._q[-1], self._qd[-1]
         else:
             self._q_last, self._qd_last = np.empty((*shape, model.nq)), np.empty((*shape, model.nv))
-        self._outputs = {o: np.empty((inputs.steps + 1, *shape, model.n_links, *OUTPUTS[o])) for o in outputs}
+        self._outputs = empty_outputs(model, inputs, outputs)
         in_parallel(inputs.batch, inputs.steps, threads, self._run)
 
     def _run(self, first: int, last: int) -> None:
@@ -309,7 +335,7 @@ class Trajectory:
             one.integers("output")[:] = [address(self._outputs.get(o)) for o in OUTPUTS]
             one.set(
                 q=address(self._q) if len(self._q) else 0, qd=address(self._qd), status=address(self.status),
-                wants_outputs=int(bool(self._outputs)), interval=self._schedule.interval if self._schedule else 1,
+                **wanted(self._outputs), interval=self._schedule.interval if self._schedule else 1,
             )  # fmt: skip
             one.run("rollout")
 
@@ -319,6 +345,7 @@ class Trajectory:
         one.set(
             first=first, last=last, batch=i.batch, steps=i.steps, q0=address(i.q), qd0=address(i.qd), u=address(i.u),
             force=address(i.force), force_step=i.force_step, q_last=address(self._q_last), qd_last=address(self._qd_last),
+            wants_outputs=0, wants_loads=0,
         )  # fmt: skip
 
     def _public(self, array: np.ndarray, axis: int = 1) -> np.ndarray:
@@ -410,12 +437,29 @@ class Trajectory:
     # forward mode -------------------------------------------------------------------------------------------------------
 
     def tangent(
-        self, q: Any = None, qd: Any = None, u: Any = None, force: Any = None, params: Mapping[str, Any] | None = None
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Directional derivatives of all states, for directions of the start, the controls, outside forces, parameters."""
+        self,
+        q: Any = None,
+        qd: Any = None,
+        u: Any = None,
+        force: Any = None,
+        params: Mapping[str, Any] | None = None,
+        outputs: Sequence[str] | None = None,
+    ) -> Any:
+        """Directional derivatives of all states, (q, qd), for directions of the start, the controls, outside forces,
+        parameters. With names of outputs, their derivatives come third, in a dict."""
         from .tangent import tangents
 
-        return tangents(self, q, qd, u, force, params or {})
+        names = _names_among("output", () if outputs is None else outputs, OUTPUTS)
+        dq, dqd, found = tangents(self, q, qd, u, force, params or {}, names)
+        return (dq, dqd) if outputs is None else (dq, dqd, found)
+
+    # trust --------------------------------------------------------------------------------------------------------------
+
+    def certificate(self) -> Certificate:
+        """How far this motion was from one with other contacts, and whether its gradient is worth following."""
+        from .certificate import certificate_of
+
+        return certificate_of(self)
 
 
 class _Reverse:
@@ -476,12 +520,13 @@ class _Reverse:
             t._describe(one, first, last)
             one.integers("output_bar")[:] = [address(a) for a in self.output_bars]
             one.integers("param_bar")[:] = [address(self.params_bar.get(n)) for n in NAMED_PARAMS]
-            for field_, bar in zip(("position", "rotation", "velocity"), self.output_bars, strict=True):
+            for field_, bar in zip(OUTPUT, self.output_bars, strict=True):
                 if bar is None:
                     one.frame.table(f"output_bar.{field_}")[:] = 0.0
+            given = [o for o, bar in zip(OUTPUTS, self.output_bars, strict=True) if bar is not None]
             one.set(
                 q=address(t._q), qd=address(t._qd), interval=self.schedule.interval, status=0,
-                wants_outputs=int(any(a is not None for a in self.output_bars)), wants_params=int(self.sums is not None),
+                **wanted(given), wants_params=int(self.sums is not None),
                 q_bar=address(self.state_bars[0]), qd_bar=address(self.state_bars[1]), each=int(self.each),
                 u_bar=address(self.u_bar), force_bar=address(self.force_bar), q0_bar=address(self.q0_bar),
                 qd0_bar=address(self.qd0_bar), params_sum=address(self.sums),
@@ -493,17 +538,37 @@ def _explanation(trajectory: Trajectory) -> str:
     """Which environment left the finite numbers, when, and where in the robot."""
     env = int(np.argmax(trajectory.status >= 0))
     k = int(trajectory.status[env])
-    where = _culprit(trajectory, env)
+    where = "; ".join(_culprits(trajectory, env, k))
     return (
-        f"environment {env} left the finite numbers at step {k}{where}; try a smaller dt, "
+        f"environment {env} left the finite numbers at step {k}{f' ({where})' if where else ''}; try a smaller dt, "
         'or on_nan="freeze" to go on without it'
     )
 
 
-def _culprit(trajectory: Trajectory, env: int) -> str:
-    """The joint whose rate is largest in the last good state: blow-ups start there."""
-    qd = trajectory._qd_last[env]
+def _culprits(trajectory: Trajectory, env: int, k: int) -> list[str]:
+    """What was fastest, and what was pressed hardest, in the last good state: blow-ups start there."""
+    from .inspect import inspect
+
+    model, i, qd = trajectory.model, trajectory._inputs, trajectory._qd_last[env]
     if not len(qd):
-        return ""
+        return []
     worst = int(np.argmax(np.abs(qd)))
-    return f' (fastest joint before: "{trajectory.model.topology.dof_names[worst]}" at {qd[worst]:.3g})'
+    found = [f'fastest joint before: "{model.topology.dof_names[worst]}" at {qd[worst]:.3g}']
+    states = i if k == 0 else State(trajectory._q_last, trajectory._qd_last)
+    if k and trajectory._schedule is not None and trajectory._schedule.interval == 1:
+        states = State(trajectory._q[k], trajectory._qd[k])
+    force = None if i.force is None else (i.force[env] if i.force.ndim == 3 else i.force[k, env])
+    with np.errstate(all="ignore"):
+        try:
+            own = State(states.q[env], states.qd[env])
+            info = inspect(model.environment(env), own, None if i.u is None else i.u[k, env], force)
+        except SimulationError:
+            return found
+        speed = np.linalg.norm(info.link_velocity[:, :3], axis=-1)
+        fastest = int(np.argmax(speed))
+        found.append(f'fastest link: "{model.link_names[fastest]}" at {speed[fastest]:.3g} m/s')
+        contacts = info.contacts
+        if contacts:
+            hardest = max(contacts, key=lambda c: np.nan_to_num(np.abs(c.force).max(), nan=np.inf))
+            found.append(f"hardest contact: {hardest}")
+    return found

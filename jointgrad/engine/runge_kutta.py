@@ -12,12 +12,14 @@ from ..compiler.trace import traced
 from ..model.arrays import FREE, SPHERICAL
 from .clear import clear_motion, clear_touch, clear_work, zero
 from .stages.articulated import articulated, articulated_adjoint
+from .stages.contact.loads import loads, loads_adjoint
 from .stages.detection import detection, detection_adjoint
 from .stages.forces import forces, forces_adjoint
 from .stages.integration import advanced, advanced_adjoint, move, move_adjoint
 from .stages.kinematics import kinematics, kinematics_adjoint
 from .stages.outputs import outputs_adjoint
 from .stages.springs import springs, springs_adjoint
+from .stages.tendons import tendons, tendons_adjoint
 
 
 @traced
@@ -101,6 +103,27 @@ def chart_rates_adjoint(tree, params, params_bar, runge, runge_bar, k):
             accumulate(runge_bar.qd, k * n + d, runge_bar.chart[k * n + d])
 
 
+@traced
+def share(load, force, torque, weight):
+    """What an evaluation adds to the mean of the loads."""
+    return tuple(x + weight * y for x, y in zip(load, (*force, *torque), strict=True))
+
+
+@traced
+def shared_back(load_bar, weight):
+    return tuple(weight * x for x in load_bar[:3]), tuple(weight * x for x in load_bar[3:])
+
+
+@traced
+def no_load(anything):
+    return (0.0 * anything,) * 6
+
+
+@sweep
+def mean_weight(k):
+    return 1.0 / 6.0 if k == 0 or k == 3 else 1.0 / 3.0
+
+
 @sweep
 def evaluate(tree, params, assembly, state, work, touch, runge, call, k):
     """Dynamics at the state of evaluation k; its rate and acceleration are kept."""
@@ -112,6 +135,8 @@ def evaluate(tree, params, assembly, state, work, touch, runge, call, k):
     if tree.has_soft_contact != 0:
         detection(tree, params, assembly, work, touch)
         springs(tree, params, work, touch)
+    if tree.n_tendons != 0:
+        tendons(tree, params, state, work)
     forces(tree, params, assembly, state, work, call)
     articulated(tree, assembly, work, call)
     for d in range(tree.n_dofs):
@@ -119,7 +144,7 @@ def evaluate(tree, params, assembly, state, work, touch, runge, call, k):
 
 
 @kernel
-def runge_kutta(tree, params, assembly, state, work, touch, runge, call):
+def runge_kutta(tree, params, assembly, state, work, touch, block, runge, output, call):
     n, m, dt = tree.n_dofs, tree.n_q, params.world_dt[0]
     for i in range(m):
         runge.q0[i] = state.q[i]
@@ -127,9 +152,16 @@ def runge_kutta(tree, params, assembly, state, work, touch, runge, call):
     for d in range(n):
         runge.qd0[d] = state.qd[d]
         runge.qd[d] = state.qd[d]
+    if call.wants_loads != 0:
+        for j in range(tree.n_links):
+            runge.load[j] = no_load(dt)
     for k in range(4):
         evaluate(tree, params, assembly, state, work, touch, runge, call, k)
         chart_rates(tree, params, runge, k)
+        if call.wants_loads != 0:
+            loads(tree, params, assembly, work, touch, block, output)
+            for j in range(tree.n_links):
+                runge.load[j] = share(runge.load[j], output.force[j], output.torque[j], mean_weight(k))
         if k < 3:
             part = fraction(dt, weight_of(k + 1))
             for d in range(n):
@@ -143,6 +175,9 @@ def runge_kutta(tree, params, assembly, state, work, touch, runge, call):
         work.qd_next[d] = advanced(runge.qd0[d], runge.rate[d], dt)
         runge.rate[d] = mean_of_four(runge.chart[d], runge.chart[n + d], runge.chart[2 * n + d], runge.chart[3 * n + d])
     move(tree, runge.q0, runge.rate, dt, work.q_next)
+    if call.wants_loads != 0:
+        for j in range(tree.n_links):
+            output.force[j], output.torque[j] = shared_back(runge.load[j], 1.0)
     for i in range(m):
         state.q[i] = runge.q0[i]
     for d in range(n):
@@ -162,6 +197,8 @@ def runge_kutta_adjoint(
     work_bar,
     touch,
     touch_bar,
+    block,
+    block_bar,
     multiplier,
     output_bar,
     runge,
@@ -190,6 +227,9 @@ def runge_kutta_adjoint(
             runge.qdd[d], runge.qdd[n + d], runge.qdd[2 * n + d], runge.qdd[3 * n + d], mean_bar
         )
         runge_bar.qdd[d], runge_bar.qdd[n + d], runge_bar.qdd[2 * n + d], runge_bar.qdd[3 * n + d] = a, b, c, e
+    if call.wants_loads != 0:
+        for j in range(tree.n_links):
+            runge_bar.load[j] = share(no_load(dt), output_bar.force[j], output_bar.torque[j], 1.0)
     for k in range(3, -1, -1):
         chart_rates_adjoint(tree, params, params_bar, runge, runge_bar, k)
         evaluate(tree, params, assembly, state, work, touch, runge, call, k)
@@ -199,8 +239,16 @@ def runge_kutta_adjoint(
         clear_work(tree, work, work_bar)
         articulated_adjoint(tree, assembly, assembly_bar, work, work_bar, multiplier, call)
         forces_adjoint(tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, call)
+        if tree.n_tendons != 0:
+            tendons_adjoint(tree, params, params_bar, state, state_bar, work, work_bar)
         if tree.has_soft_contact != 0:
             clear_touch(tree, touch, touch_bar, params)
+            if call.wants_loads != 0:
+                for j in range(tree.n_links):
+                    output_bar.force[j], output_bar.torque[j] = shared_back(runge_bar.load[j], mean_weight(k))
+                loads_adjoint(
+                    tree, params, params_bar, assembly, assembly_bar, work, work_bar, touch, touch_bar, block, block_bar, output_bar
+                )  # fmt: skip
             springs_adjoint(tree, params, params_bar, work, work_bar, touch, touch_bar)
             detection_adjoint(tree, params, params_bar, assembly_bar, work, work_bar, touch, touch_bar)
         if call.wants_outputs != 0 and k == 0:

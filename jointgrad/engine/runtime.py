@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+from collections import Counter
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -36,7 +37,7 @@ def lanes() -> int:
 
 @functools.cache
 def library(n_lanes: int, parts: int) -> Library:
-    return Library(SCHEMA, KERNELS, n_lanes, parts)
+    return Library(SCHEMA, KERNELS, n_lanes, parts, (__name__, library.__name__))
 
 
 @functools.cache
@@ -76,7 +77,7 @@ class Worker:
         )
         self._slots = {f: SCHEMA.slots[f"call.{f}"] for f in SCHEMA.tables["call"]}
         self._full = SCHEMA.slots["touch.is_full"]
-        self._runs: dict[str, Callable[[], None]] = {}
+        self._runs: dict[tuple[str, bool], Callable[[], None]] = {}
         self._without = unused_kernels(tree)
         self.assembled_for: Any = None
         self.gauge: Any = None
@@ -120,16 +121,33 @@ class Worker:
             integers[slots[name]] = value
 
     def run(self, kernel: str) -> None:
-        if kernel not in self._runs:
-            self._runs[kernel] = self.library.attach(self.frame, kernel, self._without)
-        self._runs[kernel]()
+        # forces on links are compiled for those who ask for them
+        wants_loads = bool(self.frame.integers[self._slots["wants_loads"]])
+        key = kernel, wants_loads
+        if key not in self._runs:
+            without = self._without if wants_loads else (*self._without, "loads", "loads_adjoint")
+            self._runs[key] = self.library.attach(self.frame, kernel, without)
+        self._runs[key]()
         if self.frame.integers[self._full] != 0:
             self.frame.integers[self._full] = 0
-            most = self.model.topology.tree["most_blocks"]
+            tree = self.model.topology.tree
+            most = max(tree["most_blocks"], tree["most_touches"])
             raise SimulationError(
-                f"more points touch at once than there is room for ({most}); "
+                f"more points touch at once than there is room for ({most}{self._crowd()}); "
                 f"compile the world with max_contacts={2 * most} or more"
             )
+
+    def _crowd(self) -> str:
+        """Between which links most of the present points are."""
+        from .contact_records import source_names
+
+        integers, slots = self.frame.integers, SCHEMA.slots
+        start, n = integers[slots["touch.pair"]], integers[slots["touch.n"]]
+        counts = Counter(tuple(sorted(source_names(self.model, p))) for p in integers[start : start + n])
+        if not counts:
+            return ""
+        (a, b), count = counts.most_common(1)[0]
+        return f'; {count} between "{a}" and "{b}"'
 
 
 class Lent:

@@ -1,6 +1,8 @@
 """One step, as a table of contents: one call per stage down the page, the same calls back up.
 
-q, qd, u -> kinematics -> detection -> springs -> forces -> articulated -> contact -> integration -> next q, qd
+q, qd, u -> kinematics -> detection -> springs -> tendons -> forces -> articulated -> contact -> integration -> next q, qd
+
+On request, loads: what contact did to every link.
 """
 
 from ..compiler.kernel import kernel
@@ -8,29 +10,35 @@ from .clear import clear_state, clear_touch, clear_work
 from .runge_kutta import runge_kutta, runge_kutta_adjoint
 from .stages.articulated import articulated, articulated_adjoint
 from .stages.contact import contact, contact_adjoint
+from .stages.contact.loads import loads, loads_adjoint
 from .stages.detection import detection, detection_adjoint
 from .stages.forces import forces, forces_adjoint
 from .stages.integration import integration, integration_adjoint
 from .stages.kinematics import kinematics, kinematics_adjoint
 from .stages.outputs import outputs_adjoint
 from .stages.springs import springs, springs_adjoint
+from .stages.tendons import tendons, tendons_adjoint
 from .workspace import RK4
 
 
 @kernel
-def step(tree, params, assembly, state, work, touch, block, runge, call):
+def step(tree, params, assembly, state, work, touch, block, runge, output, call):
     if tree.integrator == RK4:
-        runge_kutta(tree, params, assembly, state, work, touch, runge, call)
+        runge_kutta(tree, params, assembly, state, work, touch, block, runge, output, call)
     else:
         kinematics(tree, params, assembly, state, work)
         if tree.n_shapes != 0:
             detection(tree, params, assembly, work, touch)
         if tree.has_soft_contact != 0:
             springs(tree, params, work, touch)
+        if tree.n_tendons != 0:
+            tendons(tree, params, state, work)
         forces(tree, params, assembly, state, work, call)
         articulated(tree, assembly, work, call)
         if tree.has_impulses != 0:
             contact(tree, params, state, work, touch, block)
+        if call.wants_loads != 0:
+            loads(tree, params, assembly, work, touch, block, output)
         integration(tree, params, state, work)
 
 
@@ -39,20 +47,24 @@ def step_adjoint(
     tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, touch, touch_bar, block, block_bar,
     multiplier, output_bar, runge, runge_bar, call
 ):  # fmt: skip
-    """Reads what `step` left in work, and the cotangents of the next state and of the outputs of this one.
+    """Reads what `step` left in work, and the cotangents of the next state, of the outputs of this one, and of the loads.
 
     Overwrites state_bar; adds to params_bar and assembly_bar.
     """
     clear_state(tree, state_bar, params, call)
     if tree.integrator == RK4:
         runge_kutta_adjoint(
-            tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, touch, touch_bar, multiplier,
-            output_bar, runge, runge_bar, call,
+            tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, touch, touch_bar, block,
+            block_bar, multiplier, output_bar, runge, runge_bar, call,
         )  # fmt: skip
     else:
         clear_work(tree, work, work_bar)
         clear_touch(tree, touch, touch_bar, params)
         integration_adjoint(tree, params, params_bar, state, state_bar, work, work_bar)
+        if call.wants_loads != 0:
+            loads_adjoint(
+                tree, params, params_bar, assembly, assembly_bar, work, work_bar, touch, touch_bar, block, block_bar, output_bar
+            )  # fmt: skip
         if tree.has_impulses != 0:
             contact_adjoint(
                 tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, multiplier, touch, touch_bar,
@@ -60,6 +72,8 @@ def step_adjoint(
             )  # fmt: skip
         articulated_adjoint(tree, assembly, assembly_bar, work, work_bar, multiplier, call)
         forces_adjoint(tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, call)
+        if tree.n_tendons != 0:
+            tendons_adjoint(tree, params, params_bar, state, state_bar, work, work_bar)
         if tree.has_soft_contact != 0:
             springs_adjoint(tree, params, params_bar, work, work_bar, touch, touch_bar)
         if tree.n_shapes != 0:

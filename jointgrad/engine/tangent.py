@@ -16,9 +16,17 @@ if TYPE_CHECKING:
 
 
 def tangents(
-    trajectory: Trajectory, q: Any, qd: Any, u: Any, force: Any, params: Mapping[str, Any]
-) -> tuple[np.ndarray, np.ndarray]:
-    """Tangents of all states, (T+1, batch, nq) and (T+1, batch, nv)."""
+    trajectory: Trajectory,
+    q: Any,
+    qd: Any,
+    u: Any,
+    force: Any,
+    params: Mapping[str, Any],
+    outputs: tuple[str, ...] = (),
+) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
+    """Tangents of all states, (T+1, batch, nq) and (T+1, batch, nv), and of named outputs."""
+    from .rollout import OUTPUTS, empty_outputs, wanted
+
     i, model = trajectory._inputs, trajectory.model
     batch = (i.batch,) if i.is_batched else ()
     dots = {
@@ -31,21 +39,25 @@ def tangents(
     shape = (i.steps + 1, i.batch)
     values = np.empty((*shape, model.nq)), np.empty((*shape, model.nv))
     found = np.empty((*shape, model.nq)), np.empty((*shape, model.nv))
+    output_values, output_dots = (empty_outputs(model, i, outputs) for _ in range(2))
 
     def run(first: int, last: int) -> None:
         with worker(model, parts=2) as one:
             one.take_params(model, param_dots)
             trajectory._describe(one, first, last)
+            one.integers("output")[:] = [address(output_values.get(o)) for o in OUTPUTS]
+            one.integers("output_dot")[:] = [address(output_dots.get(o)) for o in OUTPUTS]
             one.set(
                 q=address(values[0]), qd=address(values[1]), q_dot=address(found[0]), qd_dot=address(found[1]),
                 q_last=address(values[0][-1]), qd_last=address(values[1][-1]),
                 q_last_dot=address(found[0][-1]), qd_last_dot=address(found[1][-1]),
-                interval=1, wants_outputs=0, status=0, **{name: address(dot) for name, dot in dots.items()},
+                interval=1, status=0, **wanted(outputs), **{name: address(dot) for name, dot in dots.items()},
             )  # fmt: skip
             one.run("rollout")
 
     in_parallel(i.batch, i.steps, trajectory._threads, run)
-    return trajectory._public(found[0]), trajectory._public(found[1])
+    dots_of = {name: trajectory._public(dot) for name, dot in output_dots.items()}
+    return trajectory._public(found[0]), trajectory._public(found[1]), dots_of
 
 
 def _direction(name: str, value: Any, shape: tuple[int, ...]) -> np.ndarray | None:

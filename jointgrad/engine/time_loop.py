@@ -11,18 +11,22 @@ from .clear import clear_motion, clear_work, zero
 from .stages.articulated import articulated
 from .stages.assembly import assembly_stage, assembly_stage_adjoint
 from .stages.contact import contact
+from .stages.contact.margins import margins, nearer, stretch_margins, unstretch_margins
 from .stages.detection import detection
 from .stages.forces import forces
 from .stages.kinematics import kinematics, kinematics_adjoint
 from .stages.outputs import outputs, outputs_adjoint
 from .stages.springs import springs
+from .stages.tendons import tendons
 from .step import step, step_adjoint
+from .workspace import RECORD
 
 # what a program does: keep the present state in a slot, go back to one, go on some steps, reverse one step
 STORE, LOAD, ADVANCE, REVERSE = range(4)
 # when parameters are assembled: they are already, once for all environments, or anew for every pack
 DONE, ONCE, EACH_PACK = range(3)
 NUMBER = 8  # bytes
+N_RECORD = len(RECORD)
 
 
 @sweep
@@ -90,6 +94,11 @@ def kept(acc, new, old):
 
 
 @traced
+def none_if_lost(acc, values):
+    return tuple(select(1.0 > acc, x, 0.0) for x in values)
+
+
+@traced
 def none_if_sound(acc, values):
     return tuple(select(1.0 > acc, 0.0, x) for x in values)
 
@@ -107,10 +116,10 @@ def finiteness(tree, params, work):
 
 
 @kernel
-def advance(tree, params, assembly, state, work, touch, block, runge, call, at):
+def advance(tree, params, assembly, state, work, touch, block, runge, output, call, at):
     """One step; an environment that leaves the finite numbers stays where it was, and the others do not notice."""
     controls(tree, state, call, at)
-    step(tree, params, assembly, state, work, touch, block, runge, call)
+    step(tree, params, assembly, state, work, touch, block, runge, output, call)
     acc = finiteness(tree, params, work)
     if all_finite(acc):
         for i in range(tree.n_q):
@@ -124,6 +133,11 @@ def advance(tree, params, assembly, state, work, touch, block, runge, call, at):
             state.q[i] = kept(acc, work.q_next[i], state.q[i])
         for d in range(tree.n_dofs):
             state.qd[d] = kept(acc, work.qd_next[d], state.qd[d])
+        if call.wants_loads != 0:
+            # what did not happen exerted no force
+            for j in range(tree.n_links):
+                output.force[j] = none_if_lost(acc, output.force[j])
+                output.torque[j] = none_if_lost(acc, output.torque[j])
 
 
 @sweep
@@ -142,6 +156,13 @@ def write_outputs(tree, params, assembly, state, work, output, call, at):
     write_output(output.position, 3, 0, tree, call, at)
     write_output(output.rotation, 9, 1, tree, call, at)
     write_output(output.velocity, 6, 2, tree, call, at)
+
+
+@sweep
+def write_loads(tree, output, call, at):
+    """What contact did to links in the step that led to the present state."""
+    write_output(output.force, 3, 3, tree, call, at)
+    write_output(output.torque, 3, 4, tree, call, at)
 
 
 @sweep
@@ -173,7 +194,10 @@ def rollout(tree, params, gauge, assembly, state, work, touch, block, runge, out
                 keep_state(tree, state, call, at)
             if call.wants_outputs != 0:
                 write_outputs(tree, params, assembly, state, work, output, call, at)
-            advance(tree, params, assembly, state, work, touch, block, runge, call, at)
+            advance(tree, params, assembly, state, work, touch, block, runge, output, call, at)
+            if call.wants_loads != 0:
+                at.step = k + 1
+                write_loads(tree, output, call, at)
         at.step = call.steps
         if call.wants_outputs != 0:
             write_outputs(tree, params, assembly, state, work, output, call, at)
@@ -196,6 +220,15 @@ def read_output_bars(tree, output_bar, call, at):
     read_output_bar(output_bar.position, 3, 0, tree, call, at)
     read_output_bar(output_bar.rotation, 9, 1, tree, call, at)
     read_output_bar(output_bar.velocity, 6, 2, tree, call, at)
+
+
+@sweep
+def read_load_bars(tree, output_bar, call, at):
+    """Of the state that the present step leads to."""
+    at.step += 1
+    read_output_bar(output_bar.force, 3, 3, tree, call, at)
+    read_output_bar(output_bar.torque, 3, 4, tree, call, at)
+    at.step -= 1
 
 
 @sweep
@@ -246,13 +279,15 @@ def only_frozen(tree, output_bar, acc):
 @kernel
 def reverse_step(
     tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, touch, touch_bar, block, block_bar,
-    multiplier, output_bar, runge, runge_bar, spare, call, at
+    multiplier, output, output_bar, runge, runge_bar, spare, call, at
 ):  # fmt: skip
     """Recompute a step from its state, then reverse it. In a lane that left the finite numbers the step changed nothing."""
     controls(tree, state, call, at)
-    step(tree, params, assembly, state, work, touch, block, runge, call)
+    step(tree, params, assembly, state, work, touch, block, runge, output, call)
     if call.wants_outputs != 0:
         read_output_bars(tree, output_bar, call, at)
+    if call.wants_loads != 0:
+        read_load_bars(tree, output_bar, call, at)
     acc = finiteness(tree, params, work)
     is_sound = all_finite(acc)
     if not is_sound:
@@ -325,7 +360,7 @@ def load(tree, state, slots, slot):
 @sweep
 def reverse_interval(
     tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, touch, touch_bar, block, block_bar,
-    multiplier, output_bar, runge, runge_bar, slots, spare, call, at, interval
+    multiplier, output, output_bar, runge, runge_bar, slots, spare, call, at, interval
 ):  # fmt: skip
     """Run the program that reverses one interval, from the state kept at its start."""
     nq, nv, start = tree.n_q, tree.n_dofs, interval * call.interval
@@ -340,11 +375,11 @@ def reverse_interval(
         if action == REVERSE:
             reverse_step(
                 tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, touch, touch_bar, block,
-                block_bar, multiplier, output_bar, runge, runge_bar, spare, call, at,
+                block_bar, multiplier, output, output_bar, runge, runge_bar, spare, call, at,
             )  # fmt: skip
         elif action == ADVANCE:
             for _ in range(argument):
-                advance(tree, params, assembly, state, work, touch, block, runge, call, at)
+                advance(tree, params, assembly, state, work, touch, block, runge, output, call, at)
                 at.step += 1
         elif action == STORE:
             store(tree, state, slots, argument)
@@ -372,7 +407,7 @@ def hand_over_params(params_bar, call, at):
 @kernel
 def rollout_adjoint(
     tree, params, params_bar, gauge, assembly, assembly_bar, state, state_bar, work, work_bar, touch, touch_bar, block, block_bar,
-    multiplier, output_bar, runge, runge_bar, slots, spare, call, at
+    multiplier, output, output_bar, runge, runge_bar, slots, spare, call, at
 ):  # fmt: skip
     for env in range(call.first, call.last, lanes_of(state.q)):
         take_pack(state, call, at, env)
@@ -395,7 +430,7 @@ def rollout_adjoint(
         for interval in range((call.steps - 1) // call.interval, -1, -1):
             reverse_interval(
                 tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, touch, touch_bar, block,
-                block_bar, multiplier, output_bar, runge, runge_bar, slots, spare, call, at, interval,
+                block_bar, multiplier, output, output_bar, runge, runge_bar, slots, spare, call, at, interval,
             )  # fmt: skip
         empty(work_bar.q_next, tree.n_q, call.q0_bar, 0, at)
         empty(work_bar.qd_next, tree.n_dofs, call.qd0_bar, 0, at)
@@ -418,6 +453,8 @@ def evaluation(tree, params, gauge, assembly, state, work, touch, block, output,
         detection(tree, params, assembly, work, touch)
     if tree.has_soft_contact != 0:
         springs(tree, params, work, touch)
+    if tree.n_tendons != 0:
+        tendons(tree, params, state, work)
     forces(tree, params, assembly, state, work, call)
     articulated(tree, assembly, work, call)
     if tree.has_impulses != 0:
@@ -425,4 +462,32 @@ def evaluation(tree, params, gauge, assembly, state, work, touch, block, output,
     outputs(tree, assembly, work, output)
 
 
-KERNELS = (rollout, rollout_adjoint, evaluation)
+# the certificate --------------------------------------------------------------------------------------------------------
+
+
+@kernel
+def certify(tree, params, gauge, assembly, state, work, touch, block, runge, output, margin, call, at):
+    """Repeat every step from its own state, and note how near it was to one with other contacts."""
+    for env in range(call.first, call.last, lanes_of(state.q)):
+        take_pack(state, call, at, env)
+        if call.assemble == EACH_PACK or (call.assemble == ONCE and env == call.first):
+            assemble(tree, params, gauge, assembly, call, at)
+        for k in range(call.steps):
+            at.step = k
+            fill(state.q, tree.n_q, at_row(call.q, k, call.batch, tree.n_q), 0, at)
+            fill(state.qd, tree.n_dofs, at_row(call.qd, k, call.batch, tree.n_dofs), 0, at)
+            controls(tree, state, call, at)
+            step(tree, params, assembly, state, work, touch, block, runge, output, call)
+            margins(tree, params, state, work, touch, block, margin)
+            if tree.n_shapes != 0:
+                # once more, with a longer look: which points are about to touch
+                is_full = touch.is_full
+                stretch_margins(tree, params, margin)
+                detection(tree, params, assembly, work, touch)
+                unstretch_margins(tree, params, margin)
+                nearer(tree, touch, margin)
+                touch.is_full = is_full
+            empty(margin.record, N_RECORD, at_row(call.record, k, call.batch, N_RECORD), 0, at)
+
+
+KERNELS = (rollout, rollout_adjoint, evaluation, certify)

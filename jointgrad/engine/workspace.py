@@ -15,6 +15,12 @@ from ..compiler.field import CURSOR, INTEGERS, LIST, SCALAR, Schema
 from ..model.arrays import PAIR_KINDS
 from ..model.arrays import PARAMS as NAMED_PARAMS
 
+# what the certificate keeps of a step: see stages/contact/margins.py
+RECORD = (
+    "margin", "margin_of", "mode_margin", "mode_margin_of", "gap", "gap_of", "open", "sticking", "slipping", "impulse", "change",
+    "impact", "bounce", "signature",
+)  # fmt: skip
+
 # integrators, in the order of INTEGRATORS
 SEMI_IMPLICIT, EXPLICIT, RK4, IMPLICIT_DAMPING = range(4)
 
@@ -38,9 +44,10 @@ TREE = {
     "n_trees": SCALAR, "most_path": SCALAR, "most_dofs": SCALAR,
     "body_tree": INTEGERS, "tree_root": INTEGERS, "tree_dof": INTEGERS, "tree_first": INTEGERS, "tree_body": INTEGERS,
     "path": INTEGERS, "path_first": INTEGERS, "path_length": INTEGERS, "place": INTEGERS,
-    # shapes that touch; pairs of them, in runs of one kind of pair between two trees; pair_row is the row in params.pair_*
+    # shapes that touch (shape_link is -1 for a mark); pairs of them, in runs of one kind of pair between two trees; pair_row is
+    # the row in params.pair_*
     "n_shapes": SCALAR, "n_runs": SCALAR, "n_pairs": SCALAR, "n_pair_rows": SCALAR,
-    "shape_frame": INTEGERS, "shape_body": INTEGERS, "shape_kind": INTEGERS,
+    "shape_frame": INTEGERS, "shape_body": INTEGERS, "shape_link": INTEGERS, "shape_kind": INTEGERS,
     "run_kind": INTEGERS, "run_first": INTEGERS, "run_tree_a": INTEGERS, "run_tree_b": INTEGERS,
     "has_tree_pairs": SCALAR, "pair_kind": INTEGERS, "pair_a": INTEGERS, "pair_b": INTEGERS, "pair_row": INTEGERS,
     "pair_law": INTEGERS, "pair_spins": INTEGERS,
@@ -50,6 +57,11 @@ TREE = {
     # impulses: how many sweeps, cone or pyramid, and for how many touches and blocks of rows there is room
     "has_impulses": SCALAR, "has_soft_contact": SCALAR, "sweeps": SCALAR, "is_cone": SCALAR, "most_touches": SCALAR,
     "most_blocks": SCALAR, "most_couplings": SCALAR,
+    # tendons: sums of coordinates. tendon_first is each one's first term, and at the end the number of terms
+    "n_tendons": SCALAR, "tendon_first": INTEGERS, "term_dof": INTEGERS, "term_q": INTEGERS,
+    # which actuators drive joints and which tendons, and of the latter the tendon
+    "n_joint_drives": SCALAR, "joint_drive": INTEGERS, "n_tendon_drives": SCALAR, "tendon_drive": INTEGERS,
+    "actuator_tendon": INTEGERS,
 }  # fmt: skip
 
 # every number a gradient may be asked for; joint.* rows are frames
@@ -71,6 +83,8 @@ WORK = {
     "pose": 12, "arm": 3, "S": 6, "v": 6, "c": 6,
     # springs: per body, force of compliant contact
     "touch": 6,
+    # tendons: per tendon, length, speed, and what pulls in it
+    "length": 1, "speed": 1, "pull": 1,
     # forces: per dof, inertia that the joint itself adds; per dof, joint force; per body, outside force
     "armature": 1, "tau": 1, "f": 6,
     # articulated: rigid and articulated inertias, forces, and what elimination leaves per dof; free bodies' factors; what
@@ -82,18 +96,19 @@ WORK = {
     "q_next": 1, "qd_next": 1,
 }  # fmt: skip
 WORK_BAR = {
-    "pose": 6, "S": 6, "v": 6, "c": 6, "touch": 6, "armature": 1, "tau": 1, "f": 6, "qdd": 1, "kick": 1, "q_next": 1,
-    "qd_next": 1,
+    "pose": 6, "S": 6, "v": 6, "c": 6, "touch": 6, "length": 1, "speed": 1, "pull": 1, "armature": 1, "tau": 1, "f": 6,
+    "qdd": 1, "kick": 1, "q_next": 1, "qd_next": 1,
 }  # fmt: skip
 
 # detection: poses of shapes in the world, how far a tree reaches from its reference point, and the points that touch in
-# some lane: between which pair, which of its candidates, where, along which normal (from shape b to shape a), how far apart
+# some lane: between which pair, which of its candidates, where, along which normal (from shape b to shape a), how far apart;
+# springs: the force on shape a
 TOUCH = {
-    "shape": 12, "extent": 1, "point": 3, "normal": 3, "gap": 1, "feature": 7,
+    "shape": 12, "extent": 1, "point": 3, "normal": 3, "gap": 1, "feature": 7, "force": 3,
     "n": CURSOR, "is_full": CURSOR, "first": CURSOR, "last": CURSOR, "pair": LIST, "part": LIST,
 }  # fmt: skip
 # cotangents; of a shape's pose, a force about the shape's own position
-TOUCH_BAR = {"shape": 6, "point": 3, "normal": 3, "gap": 1}
+TOUCH_BAR = {"shape": 6, "point": 3, "normal": 3, "gap": 1, "force": 3}
 
 # contact: blocks of three rows of the complementarity problem. Sides 2k and 2k + 1 of block k are what it pushes on:
 # a body, where in the body's path its own effort begins, the free root it reaches (-1: none). Couplings of block k
@@ -111,7 +126,8 @@ BLOCK = {
     "pushed": 1, "motion": 6,
 }  # fmt: skip
 BLOCK_BAR = {
-    "x": 3, "e": 3, "b": 3, "A": 9, "soft": 1, "friction": 3, "low": 3, "high": 3, "free": 1, "rate": 1, "root": 6,
+    # load: what the contact forces among the outputs give the last impulses
+    "load": 3, "x": 3, "e": 3, "b": 3, "A": 9, "soft": 1, "friction": 3, "low": 3, "high": 3, "free": 1, "rate": 1, "root": 6,
     # answers of every dof to every row, and their mixtures by A_bar + A_bar^T
     "Y": 3, "Y_body": 18, "W": 3, "W_root": 18, "composite": 10, "composite_bar": 10,
 }  # fmt: skip
@@ -120,21 +136,25 @@ BLOCK_BAR = {
 MULTIPLIER = {"mu": 1, "m": 6, "p": 6, "u": 1, "a": 6, "force": 6, "v_bar": 6, "a_bar": 6}
 
 # named outputs of a rollout, per link
-OUTPUT = {"position": 3, "rotation": 9, "velocity": 6}
+OUTPUT = {"position": 3, "rotation": 9, "velocity": 6, "force": 3, "torque": 3}
+
+# how near a step was to another one: numbers of margins.RECORD; the pairs' own margins while others stand in for them
+MARGIN = {"record": len(RECORD), "own": 1}
 
 # Runge-Kutta: the state at the start of the step, and state and acceleration of each of its four evaluations
-RUNGE = {"q": 1, "qd": 1, "qdd": 1, "chart": 1, "rate": 1, "q0": 1, "qd0": 1}
-RUNGE_BAR = {"q": 1, "qd": 1, "qdd": 1, "chart": 1, "rate": 1, "part": 1}
+RUNGE = {"q": 1, "qd": 1, "qdd": 1, "chart": 1, "rate": 1, "q0": 1, "qd0": 1, "load": 6}
+RUNGE_BAR = {"q": 1, "qd": 1, "qdd": 1, "chart": 1, "rate": 1, "part": 1, "load": 6}
 
 # what one call works on. Addresses of the caller's arrays are 0 where absent; X_dot is the tangent of X, X_bar its cotangent
 CALL = {
     name: SCALAR
     for name in (
         # environments [first, last) of a batch, in chunks whose parameter cotangents are summed; steps of the motion
-        "first", "last", "batch", "steps", "chunk", "assemble", "has_springs", "has_drag", "wants_params", "wants_outputs",
+        "first", "last", "batch", "steps", "chunk", "assemble", "has_springs", "has_drag", "wants_params",
+        "wants_outputs", "wants_loads",
         # states are kept every `interval` steps; a program reverses one interval, another the last, shorter one
         "interval", "program_length", "tail_length",
-        "q0", "qd0", "u", "force", "force_step", "q", "qd", "q_last", "qd_last", "status",
+        "q0", "qd0", "u", "force", "force_step", "q", "qd", "q_last", "qd_last", "status", "record",
         "q0_dot", "qd0_dot", "u_dot", "force_dot", "q_dot", "qd_dot", "q_last_dot", "qd_last_dot",
         # cotangents of every state (each = 1) or of the last one alone; what the reverse returns
         "q_bar", "qd_bar", "each", "u_bar", "force_bar", "q0_bar", "qd0_bar",
@@ -158,20 +178,22 @@ SCHEMA = Schema(
         "assembly": ASSEMBLY, "assembly_bar": ASSEMBLY_BAR | {"all": 1},
         "state": STATE, "state_bar": STATE, "work": WORK, "work_bar": WORK_BAR, "multiplier": MULTIPLIER,
         "touch": TOUCH, "touch_bar": TOUCH_BAR, "block": BLOCK, "block_bar": BLOCK_BAR,
-        "output": OUTPUT, "output_bar": OUTPUT, "runge": RUNGE, "runge_bar": RUNGE_BAR,
+        "output": OUTPUT, "output_bar": OUTPUT, "margin": MARGIN, "runge": RUNGE, "runge_bar": RUNGE_BAR,
         "slots": {"q": 1, "qd": 1}, "spare": {"params": 1, "assembly": 1, "q": 1, "qd": 1}, "call": CALL,
         # where the time loop is: step, first environment of the pack, how many environments it holds
         "at": {"step": CURSOR, "env": CURSOR, "count": CURSOR},
     },
     kernels=(
         "assembly_stage", "assembly_stage_adjoint",
-        "kinematics", "kinematics_adjoint", "forces", "forces_adjoint", "articulated", "articulated_adjoint",
+        "kinematics", "kinematics_adjoint", "tendons", "tendons_adjoint", "forces", "forces_adjoint",
+        "articulated", "articulated_adjoint",
         *PAIR_KERNELS, "detection", "detection_adjoint", "springs", "springs_adjoint",
-        "blocks", "couplings", "sweeps", "kicks", "contact", "contact_adjoint", "sweeps_adjoint", "matrix_adjoint",
-        "inertia_adjoint", "rows_adjoint",
+        "blocks", "tie_blocks", "couplings", "sweeps", "kicks", "contact", "contact_adjoint", "sweeps_adjoint", "matrix_adjoint",
+        "inertia_adjoint", "rows_adjoint", "ties_adjoint", "loads", "loads_adjoint", "margins",
         "integration", "integration_adjoint", "outputs", "outputs_adjoint",
         "runge_kutta", "runge_kutta_adjoint", "step", "step_adjoint",
         "assemble", "advance", "write_outputs", "reverse_step", "reverse_outputs", "rollout", "rollout_adjoint", "evaluation",
+        "certify",
     ),
 )  # fmt: skip
 
@@ -180,16 +202,18 @@ def rows_of(tree: Mapping[str, Any], slots: int = 0) -> dict[str, int]:
     """How many rows each field has for a robot whose counts are given; `slots` is room for states while reversing."""
     frames, links, bodies = tree["n_frames"], tree["n_links"], tree["n_bodies"]
     dofs, q, actuators = tree["n_dofs"], tree["n_q"], tree["n_actuators"]
-    shapes = tree["n_shapes"]
+    shapes, tendons, terms = tree["n_shapes"], tree["n_tendons"], tree["tendon_first"][-1]
     counts = {
-        "link": links, "joint": frames, "actuator": actuators, "world": 1, "shape": shapes, "pair": tree["n_pair_rows"],
+        "link": links, "joint": frames, "actuator": actuators, "tendon": tendons, "world": 1, "shape": shapes,
+        "pair": tree["n_pair_rows"],
     }  # fmt: skip
-    params = {name: counts[name.split("_")[0]] for name in PARAMS} | {"joint_rest": q}
+    params = {name: counts[name.split("_")[0]] for name in PARAMS} | {"joint_rest": q, "tendon_coefficient": terms}
     assembly = {
         "frame_pose": frames + 1, "placement": bodies, "inertia": bodies, "com": links, "drag": links, "shape": shapes,
     }  # fmt: skip
     per_dof = dict.fromkeys(("S", "armature", "tau", "U", "D_inv", "u", "qdd", "kick", "qd_next"), dofs)
-    work = dict.fromkeys(WORK, bodies + 1) | per_dof | {"q_next": q}
+    per_tendon = dict.fromkeys(("length", "speed", "pull"), tendons)
+    work = dict.fromkeys(WORK, bodies + 1) | per_dof | per_tendon | {"q_next": q}
     multiplier = dict.fromkeys(MULTIPLIER, bodies + 1) | {"mu": dofs, "u": dofs}
     runge = {
         "q": 4 * q,
@@ -200,11 +224,13 @@ def rows_of(tree: Mapping[str, Any], slots: int = 0) -> dict[str, int]:
         "q0": q,
         "qd0": dofs,
         "part": 1,
+        "load": links,
     }
     tables = {
         "params": params, "gauge": dict.fromkeys(GAUGE, frames), "assembly": assembly,
         "state": {"q": q, "qd": dofs, "u": actuators, "force": 6 * links}, "work": work, "multiplier": multiplier,
         "output": dict.fromkeys(OUTPUT, links), "runge": runge,
+        "margin": {"record": 1, "own": tree["n_pair_rows"]},
         "touch": dict.fromkeys(TOUCH, tree["most_touches"]) | {"shape": shapes, "extent": tree["n_trees"]},
         "block": _block_rows(tree),
         "slots": {"q": slots * q, "qd": slots * dofs},
@@ -253,6 +279,10 @@ def unused_kernels(tree: Mapping[str, Any]) -> tuple[str, ...]:
         unused.append("detection")
     if not tree["has_soft_contact"]:
         unused.append("springs")
+    if not tree["n_tendons"]:
+        unused.append("tendons")
+    if not tree["n_ties"]:
+        unused += ["tie_blocks", "ties"]
     if not tree["has_impulses"]:
         unused += ["contact", "blocks", "couplings", "sweeps", "kicks", "matrix", "inertia", "rows"]
     if tree["integrator"] != RK4:

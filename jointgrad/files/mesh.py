@@ -1,4 +1,5 @@
-"""Meshes: convex hull and mass properties of STL, OBJ, DAE and GLB files, by trimesh (pip install "jointgrad[mesh]")."""
+"""Meshes: convex hull and mass properties of STL, OBJ, DAE, GLB and MuJoCo's MSH files, by trimesh (pip install
+"jointgrad[mesh]")."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ import numpy as np
 from ..model.errors import ModelError
 from .xml import FileError, Limits, MissingFileError, parse
 
-FORMATS = (".stl", ".obj", ".dae", ".glb")
+FORMATS = (".stl", ".obj", ".dae", ".glb", ".msh")
 SIZE = 500_000_000  # bytes
 
 
@@ -38,9 +39,11 @@ def load_mesh(path: str | Path, scale: Sequence[float] = (1.0, 1.0, 1.0)) -> Mes
         raise ModelError(f"the scale of {path} is {tuple(scale)}; it must be three finite numbers, none of them zero")
     trimesh = _trimesh()
     try:
-        with open(path, "rb") as file:  # an open file, not a path: nothing beside it is looked up
-            scene = trimesh.load_scene(file, file_type=path.suffix[1:].lower())
-            whole = scene.to_mesh()
+        if path.suffix.lower() == ".msh":
+            whole = trimesh.Trimesh(*_msh(path), process=False)
+        else:
+            with open(path, "rb") as file:  # an open file, not a path: nothing beside it is looked up
+                whole = trimesh.load_scene(file, file_type=path.suffix[1:].lower()).to_mesh()
     except ImportError as reason:
         raise ModelError(f"{path}: reading {path.suffix} needs another package: {reason}") from None
     except Exception as reason:  # readers of foreign formats fail in every way there is
@@ -53,6 +56,21 @@ def load_mesh(path: str | Path, scale: Sequence[float] = (1.0, 1.0, 1.0)) -> Mes
     if not np.isfinite(vertices).all():
         raise FileError(f"{path}: a corner is not finite")
     return Mesh(vertices, np.asarray(whole.faces, dtype=np.int64), str(path))
+
+
+def _msh(path: Path) -> tuple[np.ndarray, np.ndarray]:
+    """MuJoCo's own format: four counts, corners, normals, places on a texture, triangles; little-endian, 4 bytes each."""
+    raw = path.read_bytes()
+    corners, normals, places, faces = (int(n) for n in np.frombuffer(raw, "<i4", 4))
+    if min(corners, normals, places, faces) < 0 or len(raw) != 4 * (
+        4 + 3 * corners + 3 * normals + 2 * places + 3 * faces
+    ):
+        raise ValueError("the counts at its beginning do not fit its length")
+    vertices = np.frombuffer(raw, "<f4", 3 * corners, 16).reshape(-1, 3)
+    triangles = np.frombuffer(raw, "<i4", 3 * faces, len(raw) - 12 * faces).reshape(-1, 3)
+    if len(triangles) and not (0 <= triangles.min() and triangles.max() < corners):
+        raise ValueError("a triangle refers to a corner that is not there")
+    return vertices.astype(np.float64), triangles.astype(np.int64)
 
 
 def convex_hull(mesh: Mesh) -> Mesh:

@@ -18,7 +18,7 @@ from .names import unknown
 # joint kinds as the engine knows them; planar and universal joints are chains of these
 FIXED, REVOLUTE, PRISMATIC, SPHERICAL, FREE = range(5)
 # actuator kinds
-TORQUE, POSITION, VELOCITY = range(3)
+TORQUE, POSITION, VELOCITY, DAMPER = range(4)
 # kinds of shapes that touch, in the order in which pairs name them; a mark only says where something is
 PLANE, SPHERE, CAPSULE, BOX, MARK = range(5)
 PAIR_KINDS = (
@@ -35,7 +35,7 @@ INTEGRATORS = {"semi_implicit": 0, "explicit": 1, "rk4": 2, "implicit_damping": 
 N_Q = {FIXED: 0, REVOLUTE: 1, PRISMATIC: 1, SPHERICAL: 4, FREE: 7}
 N_DOF = {FIXED: 0, REVOLUTE: 1, PRISMATIC: 1, SPHERICAL: 3, FREE: 6}
 
-# parameters by public name, with the numbers per row; joint.rest has a row per coordinate
+# parameters by public name, with the numbers per row; joint.rest has a row per coordinate, tendon.coefficient per term
 PARAMS = MappingProxyType({
     "link.mass": 1, "link.com": 3, "link.inertia": 6, "link.drag_size": 3, "link.drag_placement": 7,
     "joint.placement": 7, "joint.axis": 3, "joint.damping": 1, "joint.stiffness": 1, "joint.armature": 1, "joint.rest": 1,
@@ -46,6 +46,7 @@ PARAMS = MappingProxyType({
     "pair.stiffness": 1, "pair.damping": 1, "pair.exponent": 1, "pair.static_friction": 1, "pair.transition": 1,
     "actuator.gain": 1, "actuator.damping": 1, "actuator.bias": 3, "actuator.gear": 1,
     "actuator.control_limit": 2, "actuator.force_limit": 2,
+    "tendon.stiffness": 1, "tendon.damping": 1, "tendon.rest": 2, "tendon.coefficient": 1,
     "world.gravity": 3, "world.dt": 1, "world.density": 1, "world.viscosity": 1,
     "world.stabilisation": 1, "world.softness": 1, "world.limit_margin": 1,
 })  # fmt: skip
@@ -75,6 +76,7 @@ class Topology:
     shape_names: tuple[str, ...] = ()
     # rows of pair.* parameters: which shapes share them
     pair_names: tuple[str, ...] = ()
+    tendon_names: tuple[str, ...] = ()
     # room for what the engine allocates for this topology (frames), kept while the topology lives
     pool: dict = field(default_factory=dict)
 
@@ -90,9 +92,12 @@ class Topology:
         rows = {
             "link": self.tree["n_links"], "joint": self.tree["n_frames"], "actuator": self.tree["n_actuators"],
             "shape": self.tree["n_shapes"], "pair": self.tree["n_pair_rows"],
+            "tendon": self.tree["n_tendons"],
         }.get(name.split(".")[0])  # fmt: skip
         if name == "joint.rest":
             return (self.tree["n_q"],)
+        if name == "tendon.coefficient":
+            return (self.tree["tendon_first"][-1],)
         width = () if PARAMS[name] == 1 else (PARAMS[name],)
         return width if rows is None else (rows, *width)
 
@@ -121,6 +126,7 @@ class Model:
     actuator_names = property(lambda self: self.topology.actuator_names)
     shape_names = property(lambda self: self.topology.shape_names)
     pair_names = property(lambda self: self.topology.pair_names)
+    tendon_names = property(lambda self: self.topology.tendon_names)
 
     def __repr__(self) -> str:
         t = self.topology.tree
@@ -159,6 +165,13 @@ class Model:
             params[name] = array
         return Model(self.topology, params, self._initial, batch)
 
+    def environment(self, env: int) -> Model:
+        """The model of one environment alone."""
+        if self.batch is None:
+            return self
+        own = {name: p if self.is_shared(name) else p[env] for name, p in self.params.items()}
+        return Model(self.topology, own, self._initial)
+
     def is_shared(self, name: str) -> bool:
         """Whether all environments have the same value."""
         return self.params[name].shape == self.topology.shape_of(name)
@@ -184,7 +197,7 @@ class Model:
 
 
 NOT_NEGATIVE = (
-    "link.mass", "joint.armature", "joint.damping", "joint.friction", "shape.size",
+    "link.mass", "joint.armature", "joint.damping", "joint.friction", "tendon.damping", "shape.size",
     *(f"pair.{what}" for what in ("friction", "torsion", "rolling", "restitution", "stabilisation", "softness", "stiffness")),
 )  # fmt: skip
 
@@ -192,6 +205,7 @@ NOT_NEGATIVE = (
 def _row_names(topology: Topology) -> dict[str, tuple[str, ...]]:
     return {
         "link": topology.link_names, "joint": topology.joint_names, "shape": topology.shape_names, "pair": topology.pair_names,
+        "tendon": topology.tendon_names,
     }  # fmt: skip
 
 

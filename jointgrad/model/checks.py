@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from .description import ACTUATORS, KINDS, Actuator, Description, Joint, Link
-from .errors import ModelError, UnphysicalWarning
+from .description import ACTUATORS, KINDS, Actuator, Description, Joint, Link, Tendon
+from .errors import ModelError, UnphysicalWarning, warn_caller
 
 
 def numbers(owner: str, what: str, value: Any, count: int | None, may_be_infinite: bool = False) -> np.ndarray:
@@ -56,7 +55,7 @@ def check_link(link: Link, unphysical: str = "error") -> None:
             raise ModelError(
                 inertia_message(link.name, inertia) + '; compile(unphysical="warn") simulates it all the same'
             )
-        warnings.warn(inertia_message(link.name, inertia), UnphysicalWarning, stacklevel=5)
+        warn_caller(inertia_message(link.name, inertia), UnphysicalWarning)
 
 
 def check_joint(joint: Joint, robot: Description) -> None:
@@ -88,7 +87,13 @@ def check_joint(joint: Joint, robot: Description) -> None:
 
 def check_actuator(actuator: Actuator, robot: Description) -> None:
     owner = f'actuator "{actuator.name}"'
-    if actuator.joint not in robot.joints:
+    if actuator.joint and actuator.tendon:
+        raise ModelError(
+            f'{owner} drives joint "{actuator.joint}" and tendon "{actuator.tendon}"; it must be one of them'
+        )
+    if actuator.tendon and actuator.tendon not in robot.tendons:
+        raise ModelError(f'{owner} drives tendon "{actuator.tendon}", which does not exist')
+    if not actuator.tendon and actuator.joint not in robot.joints:
         raise ModelError(f'{owner} drives joint "{actuator.joint}", which does not exist')
     if actuator.kind not in ACTUATORS:
         raise ModelError(f'{owner} has kind "{actuator.kind}"; the kinds are {", ".join(ACTUATORS)}')
@@ -98,6 +103,26 @@ def check_actuator(actuator: Actuator, robot: Description) -> None:
         low, high = numbers(owner, what, getattr(actuator, what), 2, may_be_infinite=True)
         if low > high:
             raise ModelError(f"{what} of {owner} is ({low:g}, {high:g}); the lower end must come first")
+
+
+def check_tendon(tendon: Tendon, robot: Description) -> None:
+    owner = f'tendon "{tendon.name}"'
+    if not len(tendon.terms):
+        raise ModelError(f"{owner} has no terms; it needs at least one (joint, coefficient)")
+    for term in tendon.terms:
+        if not isinstance(term, Sequence) or len(term) not in (2, 3):
+            raise ModelError(
+                f"{owner} has a term {term!r}; a term is (joint, coefficient) or (joint, coefficient, component)"
+            )
+        if term[0] not in robot.joints:
+            raise ModelError(f'{owner} runs over joint "{term[0]}", which does not exist')
+        numbers(owner, f'the coefficient of joint "{term[0]}"', term[1], None)
+    for what in ("stiffness", "damping"):
+        if numbers(owner, what, getattr(tendon, what), None) < 0 and what == "damping":
+            raise ModelError(f"{what} of {owner} is negative ({tendon.damping}); it must be zero or more")
+    low, high = numbers(owner, "rest", tendon.rest, 2)
+    if low > high:
+        raise ModelError(f"rest of {owner} is ({low:g}, {high:g}); the lower end must come first")
 
 
 def check_names(kind: str, names: Sequence[str]) -> None:

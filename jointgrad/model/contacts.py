@@ -7,7 +7,6 @@ that overlap where the robot starts, and pairs that a file or `World.pair` exclu
 from __future__ import annotations
 
 import fnmatch
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -34,17 +33,18 @@ from .arrays import (
 )
 from .checks import numbers, unit_quaternion
 from .description import Shape
-from .errors import ModelError, UnsupportedWarning
+from .errors import ModelError, UnsupportedWarning, warn_caller
 from .laws import Impulse, Law, Spring
+from .overlap import Solid, is_deep
 
 KINDS = {"plane": PLANE, "sphere": SPHERE, "capsule": CAPSULE, "box": BOX, "points": SPHERE}
 NAMES = {PLANE: "plane", SPHERE: "sphere", CAPSULE: "capsule", BOX: "box"}
 SIZES = {"plane": 0, "sphere": 1, "capsule": 2, "box": 3, "points": 1}
-# candidates that a pair may have at once
-POINTS = dict(zip(PAIR_KINDS, (1, 2, 4, 1, 1, 2, 1, 2, 8), strict=True))
+# candidates that a pair has: in one lane fewer may touch, but each lane of a pack may have others
+POINTS = dict(zip(PAIR_KINDS, (1, 2, 8, 1, 1, 2, 1, 2, 13), strict=True))
 # friction of a shape that says nothing, where its partner says nothing either: sliding, torsional (m), rolling (m)
 FRICTION = (1.0, 0.005, 0.0001)
-SAME_FOR_ALL = {"condim": 3, "contype": 1, "conaffinity": 1}
+SAME_FOR_ALL = {"condim": 3, "contype": 1, "conaffinity": 1, "priority": 0}
 # what may be asked of a pair, besides its law
 PAIR_OPTIONS = (
     "friction", "torsion", "rolling", "restitution", "stabilisation", "softness", "margin", "push_limit", "stiffness",
@@ -64,6 +64,11 @@ class Touching:
     size: tuple[float, ...]
     placement: tuple[float, ...]
     shape: Shape | None = None
+
+    @property
+    def robot(self) -> str:
+        """The name that the robot was given in its world."""
+        return self.link.rpartition("/")[0]
 
     def said(self, what: str) -> float:
         return self.shape.contact.get(what, SAME_FOR_ALL[what]) if self.shape else SAME_FOR_ALL[what]
@@ -95,6 +100,8 @@ class Contacts:
     rows: list[dict[str, float]] = field(default_factory=list)
     row_names: list[str] = field(default_factory=list)
     ties: list[dict[str, Any]] = field(default_factory=list)
+    overlapping: list[str] = field(default_factory=list)  # pairs left out for that
+    laws: list[Impulse] = field(default_factory=list)  # impulse laws of single pairs
 
 
 # shapes -----------------------------------------------------------------------------------------------------------------
@@ -147,11 +154,59 @@ def is_filtered(a: Touching, b: Touching, tree: dict[str, Any]) -> bool:
     return not (one or two)
 
 
+def overlapping_pairs(
+    shapes: list[Touching], tree: dict[str, Any], ties: list[dict], poses: list
+) -> set[frozenset[int]]:
+    """Pairs of one robot that lie in each other where the world starts: no motion leads there, so that its author does not
+    mean them to touch. Robots that stand in each other, or in what is fixed, are pushed apart.
+
+    poses: rotation and position of every frame. Trees that loops tie together are one robot. Marks and planes are left out."""
+    found: set[frozenset[int]] = set()
+    solids: dict[int, Solid] = {}
+    robot = _robots(shapes, tree, ties)
+    of_robot: dict[int, list[int]] = {}
+    for k, s in enumerate(shapes):
+        if s.kind in (SPHERE, CAPSULE, BOX) and tree["body_tree"][s.body] != tree["n_trees"]:
+            solids[k] = _solid(s, *poses[s.frame])
+            of_robot.setdefault(robot[tree["body_tree"][s.body]], []).append(k)
+    for group in of_robot.values():
+        centres, reach = np.array([solids[k].centre for k in group]), np.array([solids[k].reach for k in group])
+        for m, i in enumerate(group):
+            far = np.linalg.norm(centres[m + 1 :] - centres[m], axis=1) - reach[m + 1 :] - reach[m]
+            for j in (group[m + 1 + n] for n in np.flatnonzero(far < 0)):
+                if not is_filtered(shapes[i], shapes[j], tree) and is_deep(solids[i], solids[j]):
+                    found.add(frozenset((i, j)))
+    return found
+
+
+def _robots(shapes: list[Touching], tree: dict[str, Any], loops: list[dict]) -> list[int]:
+    """Per tree, the first tree that loops tie it to."""
+    robot = list(range(tree["n_trees"]))
+    for tie in loops:
+        a, b = (tree["body_tree"][shapes[tie[side]].body] for side in ("a", "b"))
+        if tree["n_trees"] not in (a, b):
+            one, other = sorted((robot[a], robot[b]))
+            robot = [one if r == other else r for r in robot]
+    return robot
+
+
+def _solid(s: Touching, R: np.ndarray, p: np.ndarray) -> Solid:
+    w, xyz = s.placement[3], np.array(s.placement[4:])
+    skew = np.cross(np.eye(3), xyz)
+    turn = np.eye(3) + 2.0 * w * skew + 2.0 * skew @ skew
+    half = np.array(s.size) if s.kind == BOX else np.array((0.0, 0.0, s.size[1] if s.kind == CAPSULE else 0.0))
+    radius = 0.0 if s.kind == BOX else float(s.size[0])
+    return Solid(s.kind == BOX, p + R @ np.array(s.placement[:3]), R @ turn, half, radius)
+
+
 def _friction(a: Touching, b: Touching) -> tuple[float, float, float, int]:
-    """Sliding, torsional, rolling friction and number of dimensions, as MuJoCo combines them: the larger of the two."""
-    given = [tuple(s.shape.friction) for s in (a, b) if s.shape is not None and len(s.shape.friction)]
+    """Sliding, torsional, rolling friction and number of dimensions, as MuJoCo combines them: those of the shape with the higher
+    priority, else the larger of the two; a shape that says nothing leaves it to the other."""
+    first = max(a.said("priority"), b.said("priority"))
+    heard = [s for s in (a, b) if s.said("priority") == first]
+    given = [tuple(s.shape.friction) for s in heard if s.shape is not None and len(s.shape.friction)]
     padded = [(*g, *FRICTION[len(g) :]) for g in given] or [FRICTION]
-    dims = int(max(a.said("condim"), b.said("condim")))
+    dims = int(max(s.said("condim") for s in heard))
     slide, turn, roll = (max(p[k] for p in padded) for k in range(3))
     return (0.0 if dims == 1 else slide), turn, (roll if dims == 6 else 0.0), dims
 
@@ -178,69 +233,94 @@ def _row(a: Touching, b: Touching, law: Law, options: dict[str, float]) -> tuple
 def _category(a: Touching, b: Touching, tree: dict[str, Any], rule: int | None) -> str:
     """Pairs of one category and with equal values share a row: each shape with what is fixed has its own."""
     if rule is not None:
-        return f"rule {rule}: {a.name}:{b.name}"
-    world = tree["n_trees"]
-    s, t = tree["body_tree"][a.body], tree["body_tree"][b.body]
-    if world in (s, t):
         return f"{a.name}:{b.name}"
-    return f"within {a.link.split('/')[0]}" if s == t else "between"
-
-
-def list_pairs(
-    contacts: Contacts, tree: dict[str, Any], rules: list[Rule], law: Law, overlapping: set, explicit: dict
-) -> list[str]:
-    """Fill in pairs and their rows, runs of one kind between two trees together; names of pairs that a rule did not match."""
-    shapes, world = contacts.shapes, tree["n_trees"]
-    keys: dict[Any, int] = {}
-    listed = []
-    used = set()
-    for j, b in enumerate(shapes):
-        for i, a in enumerate(shapes[:j]):
-            if MARK in (a.kind, b.kind) or (a.kind == b.kind == PLANE):
-                continue
-            if a.body == b.body or (a.body == b.body == tree["n_bodies"]):
-                continue
-            if a.shape is not None and a.shape is b.shape:
-                continue
-            if _is_point(a) and _is_point(b):
-                continue
-            number = next((k for k in range(len(rules) - 1, -1, -1) if rules[k].matches(a, b)), None)
-            options: dict[str, float] = dict(explicit.get(frozenset((a.name, b.name)), {}))
-            chosen: Any = law
-            if number is not None:
-                used.add(number)
-                options |= rules[number].options
-                chosen = rules[number].contact if rules[number].contact is not Default else law
-            elif frozenset((a.name, b.name)) not in explicit and (
-                is_filtered(a, b, tree) or frozenset((i, j)) in overlapping
-            ):
-                continue
-            if chosen is None:
-                continue
-            one, two = (i, j) if a.kind > b.kind or (a.kind == b.kind and i > j) else (j, i)
-            if a.kind != b.kind:
-                one, two = (i, j) if a.kind > b.kind else (j, i)
-            row, spins = _row(shapes[one], shapes[two], chosen, options)
-            key = (_category(shapes[one], shapes[two], tree, number), tuple(row.values()), chosen.code)
-            if key not in keys:
-                keys[key] = len(contacts.rows)
-                contacts.rows.append(row)
-                contacts.row_names.append(key[0].split(": ")[-1])
-            kind = PAIR_KINDS.index(f"{NAMES[shapes[one].kind]}_{NAMES[shapes[two].kind]}")
-            s, t = (tree["body_tree"][shapes[k].body] for k in (one, two))
-            order = (s == world or t == world, s == t, min(s, t), max(s, t), kind)
-            listed.append((order, (kind, one, two, keys[key], chosen.code, spins)))
-    listed.sort(key=lambda entry: entry[0])
-    contacts.pairs = [pair for _, pair in listed]
-    return [f'"{r.first}" and "{r.second}"' for k, r in enumerate(rules) if k not in used]
+    s, t = tree["body_tree"][a.body], tree["body_tree"][b.body]
+    if tree["n_trees"] in (s, t):
+        return f"{a.name}:{b.name}"
+    return f"within {a.robot}".rstrip() if s == t else "between"
 
 
 class Default:
     """Stands for the law of the world."""
 
 
+@dataclass
+class Wishes:
+    """What was said about pairs: rules, the law of all others, options of pairs that files name, pairs to leave apart."""
+
+    rules: list[Rule]
+    law: Law | None
+    explicit: dict[frozenset, dict[str, float]]
+    overlapping: set[frozenset[int]]
+    used: set[int] = field(default_factory=set)
+
+    def of(self, i: int, j: int, shapes: list[Touching], tree: dict) -> tuple[Any, dict[str, float], int | None, bool]:
+        """Law of a pair (None: it does not touch), its options, the rule that spoke, and whether it is left apart because the
+        shapes overlap where the robot starts."""
+        a, b = shapes[i], shapes[j]
+        names = frozenset((a.name, b.name))
+        options = dict(self.explicit.get(names, {}))
+        number = next((k for k in range(len(self.rules) - 1, -1, -1) if self.rules[k].matches(a, b)), None)
+        if number is not None:
+            self.used.add(number)
+            rule = self.rules[number]
+            return (self.law if rule.contact is Default else rule.contact), options | rule.options, number, False
+        if names not in self.explicit:
+            if is_filtered(a, b, tree):
+                return None, options, None, False
+            if frozenset((i, j)) in self.overlapping:
+                return None, options, None, True
+        return self.law, options, None, False
+
+
+def _can_touch(a: Touching, b: Touching) -> bool:
+    """Two planes never do, nor two points, nor the parts of one body."""
+    are_points = _is_point(a) and _is_point(b)
+    return not (MARK in (a.kind, b.kind) or a.kind == b.kind == PLANE or a.body == b.body or are_points)
+
+
 def _is_point(shape: Touching) -> bool:
     return shape.shape is not None and shape.shape.kind == "points" and shape.size[0] == 0
+
+
+def list_pairs(contacts: Contacts, tree: dict[str, Any], wishes: Wishes) -> list[str]:
+    """Fill in pairs and their rows, runs of one kind between two trees together; names of pairs that no rule matched."""
+    shapes, world = contacts.shapes, tree["n_trees"]
+    rows: dict[Any, int] = {}
+    listed = []
+    pairs = ((m, n) for n in range(len(shapes)) for m in range(n) if _can_touch(shapes[m], shapes[n]))
+    for i, j in pairs:
+        law, options, number, is_apart = wishes.of(i, j, shapes, tree)
+        if is_apart:
+            contacts.overlapping.append(f'"{shapes[i].name}" and "{shapes[j].name}"')
+        if law is None:
+            continue
+        # the later kind first, as the operators take them
+        one, two = (i, j) if shapes[i].kind > shapes[j].kind else (j, i)
+        values, spins = _row(shapes[one], shapes[two], law, options)
+        name = _category(shapes[one], shapes[two], tree, number)
+        row = rows.setdefault((name, number, tuple(values.values()), law.code), len(rows))
+        if row == len(contacts.rows):
+            contacts.rows.append(values)
+            contacts.row_names.append(name)
+        kind = PAIR_KINDS.index(f"{NAMES[shapes[one].kind]}_{NAMES[shapes[two].kind]}")
+        s, t = sorted(tree["body_tree"][shapes[k].body] for k in (one, two))
+        listed.append(((t == world, s == t, s, t, kind), (kind, one, two, row, law.code, spins)))
+    contacts.pairs = [pair for _, pair in sorted(listed, key=lambda entry: entry[0])]
+    contacts.laws = [r.contact for r in wishes.rules if isinstance(r.contact, Impulse)]
+    return [f'"{r.first}" and "{r.second}"' for k, r in enumerate(wishes.rules) if k not in wishes.used]
+
+
+def _sweeps_and_cone(law: Law | None, others: list[Impulse]) -> tuple[int, bool]:
+    """All rows of a world are one problem, so that all impulse laws in it must agree on how it is solved."""
+    laws = ([law] if isinstance(law, Impulse) else []) + others
+    asked = {(one.sweeps, one.cone) for one in laws}
+    if len(asked) > 1:
+        raise ModelError(
+            f"impulse laws of one world ask for different ones of (sweeps, cone): {', '.join(map(str, sorted(asked)))}; "
+            "all contacts are solved together, so give them the same"
+        )
+    return asked.pop() if asked else (Impulse().sweeps, Impulse().cone)
 
 
 def contact_arrays(contacts: Contacts, tree: dict[str, Any], law: Law | None, most: int | None) -> dict[str, Any]:
@@ -252,12 +332,14 @@ def contact_arrays(contacts: Contacts, tree: dict[str, Any], law: Law | None, mo
         if not runs or runs[-1][:3] != (kind, *trees):
             runs.append((kind, *trees, number))
     touches = sum(POINTS[PAIR_KINDS[kind]] for kind, *_ in pairs)
-    blocks = len(contacts.ties) + sum(
+    blocks = sum(
         POINTS[PAIR_KINDS[kind]] * (1 + spins) for kind, _, _, _, code, spins in pairs if code == Impulse().code
     )
-    room = most if most is not None else 128 + 8 * tree["n_trees"] + len(contacts.ties)
-    blocks, touches = min(blocks, room), min(touches, room)
-    impulses = isinstance(law, Impulse) and law
+    room = most if most is not None else 128 + 8 * tree["n_trees"]
+    touches = min(touches, room)
+    # ties are always there, and a point that resists turning needs two blocks
+    blocks = len(contacts.ties) + min(blocks, room * (1 + any(spins for *_, spins in pairs)))
+    sweeps, is_cone = _sweeps_and_cone(law, contacts.laws)
     has_trees = any(tree["n_trees"] not in (s, t) and s != t for _, s, t, _ in runs)
     return {
         "n_shapes": len(contacts.shapes), "n_runs": len(runs), "n_pairs": len(pairs), "n_pair_rows": len(contacts.rows),
@@ -269,7 +351,7 @@ def contact_arrays(contacts: Contacts, tree: dict[str, Any], law: Law | None, mo
         "pair_row": [p[3] for p in pairs], "pair_law": [p[4] for p in pairs], "pair_spins": [int(p[5]) for p in pairs],
         "n_ties": len(contacts.ties), **_tie_arrays(contacts.ties),
         "has_impulses": int(blocks > 0), "has_soft_contact": int(any(p[4] != Impulse().code for p in pairs)),
-        "sweeps": impulses.sweeps if impulses else Impulse().sweeps, "is_cone": int(impulses.cone if impulses else True),
+        "sweeps": sweeps, "is_cone": int(is_cone),
         "most_touches": touches, "most_blocks": blocks, "most_couplings": min(blocks, 128) * blocks,
     }  # fmt: skip
 
@@ -370,11 +452,19 @@ def loop_tie(kind: str, a: int, b: int) -> list[dict]:
     return [connect] if kind == "connect" else [connect, {"kind": WELD, "a": a, "b": b, "rows": []}]
 
 
-def warn_of_shapes(left_out: dict[str, list[str]], stacklevel: int) -> None:
+def warn_of_shapes(left_out: dict[str, list[str]]) -> None:
     if left_out:
         listed = "; ".join(
             f"{kind}: {', '.join(names[:4])}{' ...' if len(names) > 4 else ''}" for kind, names in left_out.items()
         )
-        warnings.warn(
-            f"shapes of these kinds do not touch anything yet: {listed}", UnsupportedWarning, stacklevel=stacklevel
+        warn_caller(f"shapes of these kinds do not touch anything yet: {listed}", UnsupportedWarning)
+
+
+def warn_of_overlaps(pairs: list[str]) -> None:
+    if pairs:
+        named = "; ".join(pairs[:4]) + (f"; {len(pairs) - 4} more" if len(pairs) > 4 else "")
+        warn_caller(
+            f"these pairs of one robot overlap where it starts, and do not touch each other: {named} "
+            "(World.pair with their names makes them touch)",
+            UnsupportedWarning,
         )

@@ -10,7 +10,7 @@ from .errors import ModelError
 from .names import unknown
 
 KINDS = ("fixed", "revolute", "continuous", "prismatic", "spherical", "planar", "universal", "free")
-ACTUATORS = ("torque", "position", "velocity")
+ACTUATORS = ("torque", "position", "velocity", "damper")
 INFINITE = (-float("inf"), float("inf"))
 
 
@@ -87,13 +87,15 @@ class Joint:
 
 @dataclass
 class Actuator:
-    """What a control moves: "torque" pushes with gain*u, "position" and "velocity" serve u with gain (and damping).
+    """What a control moves: "torque" pushes with gain*u, "position" and "velocity" serve u with gain (and damping), and
+    "damper" brakes with gain*u*speed.
 
-    Force and position are seen through the gear. `component` picks one degree of freedom of a joint with several.
+    Force and position are seen through the gear. `component` picks one degree of freedom of a joint with several. Where a
+    `tendon` is named, the actuator drives that, and no joint.
     """
 
     name: str
-    joint: str
+    joint: str = ""
     kind: str = "torque"
     gain: float = 1.0
     damping: float = 0.0
@@ -102,6 +104,27 @@ class Actuator:
     control_limit: Sequence[float] = INFINITE
     force_limit: Sequence[float] = INFINITE
     component: int = 0
+    tendon: str = ""
+
+
+@dataclass
+class Tendon:
+    """A sum of joint coordinates that is pulled at as one: `terms` are (joint, coefficient), or (joint, coefficient,
+    component) for one degree of freedom of a joint with several.
+
+    Its length is the sum of coefficients times positions, its speed that of their rates, and each joint feels its
+    coefficient times the pull: that of actuators, of damping, and of a spring that is slack while the length is within `rest`.
+    """
+
+    name: str
+    terms: Sequence[tuple]
+    stiffness: float = 0.0
+    damping: float = 0.0
+    rest: Sequence[float] = (0.0, 0.0)
+
+    def full_terms(self) -> list[tuple[str, float, int]]:
+        """Joint, coefficient and component of every term."""
+        return [(term[0], float(term[1]), int(term[2]) if len(term) > 2 else 0) for term in self.terms]
 
 
 class Description:
@@ -112,6 +135,7 @@ class Description:
         self.links: dict[str, Link] = {}
         self.joints: dict[str, Joint] = {}
         self.actuators: dict[str, Actuator] = {}
+        self.tendons: dict[str, Tendon] = {}
         # kept from files: named states {"q": ..., "qd": ..., "u": ...}, and constraints that are not simulated yet
         self.keyframes: dict[str, dict] = {}
         self.constraints: list[dict] = []
@@ -132,7 +156,10 @@ class Description:
             raise ModelError(f'joint "{name}" has kind "{kind}"; the kinds are {", ".join(KINDS)}')
         return self._add(self.joints, "joint", Joint(name, kind, parent, child, **options))
 
-    def add_actuator(self, name: str, joint: str, kind: str = "torque", **options) -> Actuator:
+    def add_tendon(self, name: str, terms: Sequence[tuple], **options) -> Tendon:
+        return self._add(self.tendons, "tendon", Tendon(name, terms, **options))
+
+    def add_actuator(self, name: str, joint: str = "", kind: str = "torque", **options) -> Actuator:
         if kind not in ACTUATORS:
             raise ModelError(f'actuator "{name}" has kind "{kind}"; the kinds are {", ".join(ACTUATORS)}')
         return self._add(self.actuators, "actuator", Actuator(name, joint, kind, **options))
@@ -145,6 +172,9 @@ class Description:
 
     def actuator(self, name: str) -> Actuator:
         return self._find(self.actuators, "actuator", name)
+
+    def tendon(self, name: str) -> Tendon:
+        return self._find(self.tendons, "tendon", name)
 
     def copy(self) -> Description:
         return copy.deepcopy(self)

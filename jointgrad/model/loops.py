@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 
 from .arrays import FIXED, FREE, MARK, PRISMATIC, REVOLUTE, SPHERICAL
 from .contacts import Contacts, Rule, Touching, loop_tie
-from .errors import ModelError, UnsupportedWarning
+from .errors import ModelError, UnsupportedWarning, warn_caller
 
 WORLD = "world"
 
@@ -100,7 +99,7 @@ def list_loops(listing: Any, frame_body: list[int], tree: dict, contacts: Contac
                 left_out[c["kind"]] = left_out.get(c["kind"], 0) + 1
     if left_out:
         listed = ", ".join(f"{what} ({n})" for what, n in left_out.items())
-        warnings.warn(f"not simulated yet, and left out: {listed}", UnsupportedWarning, stacklevel=6)
+        warn_caller(f"not simulated yet, and left out: {listed}", UnsupportedWarning)
     return mimics
 
 

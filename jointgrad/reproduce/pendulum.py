@@ -124,7 +124,7 @@ def pendulum(n: int, settings: Settings) -> jg.Model:
         raise jg.InputError(f"n, the number of links, must be from 1 to {len(PAPER)}, but is {n}")
     world = jg.World(gravity=(0.0, 0.0, -GRAVITY))
     world.add(jg.zoo.pendulum(n, torque_limit=TORQUE_LIMIT))
-    return world.compile(dt=CONTROL_DT / settings.substeps, integrator=settings.integrator)
+    return world.compile(dt=CONTROL_DT / settings.substeps, integrator=settings.integrator, contact=None)
 
 
 def swing(n: int, settings: Settings, watch: Watch = lambda iteration, tip_error: None) -> Swing:

@@ -18,6 +18,8 @@ def central(f: Callable[[np.ndarray], np.ndarray], x, h: float, entries: Sequenc
     """
     x = np.asarray(x, dtype=float)
     rows = np.arange(x.size) if entries is None else np.asarray(entries, dtype=int)
+    if not len(rows):
+        return np.zeros(0)
     moves = np.zeros((len(rows), x.size))
     moves[np.arange(len(rows)), rows] = h
     moves = moves.reshape(len(rows), *x.shape)

@@ -142,18 +142,20 @@ def assembly_stage_adjoint(tree, params, params_bar, gauge, assembly, assembly_b
         )  # fmt: skip
     for j in range(tree.n_links):
         f = tree.link_frame[j]
+        inertia_bar = nothing(params.world_dt[0])
         if tree.link_body[j] < tree.n_bodies:
-            force, mass, com, rotational = moved_link_adjoint(
-                assembly.frame_pose[f],
-                params.link_mass[j],
-                params.link_com[j],
-                params.link_inertia[j],
-                (assembly_bar.inertia[tree.link_body[j]] + assembly_bar.com[j]),
-            )
-            accumulate(assembly_bar.frame_pose, f, force)
-            accumulate(params_bar.link_mass, j, mass)
-            accumulate(params_bar.link_com, j, com)
-            accumulate(params_bar.link_inertia, j, rotational)
+            inertia_bar = assembly_bar.inertia[tree.link_body[j]]
+        force, mass, com, rotational = moved_link_adjoint(
+            assembly.frame_pose[f],
+            params.link_mass[j],
+            params.link_com[j],
+            params.link_inertia[j],
+            (inertia_bar + assembly_bar.com[j]),
+        )
+        accumulate(assembly_bar.frame_pose, f, force)
+        accumulate(params_bar.link_mass, j, mass)
+        accumulate(params_bar.link_com, j, com)
+        accumulate(params_bar.link_inertia, j, rotational)
         drag = assembly_bar.drag[j]
         accumulate(assembly_bar.frame_pose, f, drag)
         accumulate(

@@ -1,7 +1,6 @@
 """Controls, springs, dampers, drag, outside forces -> joint forces per dof, forces per body.
 
-An actuator pushes with gain (u - position or speed it serves) - damping speed + bias, within its force limit; position
-and speed are the joint's times the gear, and the joint feels the force times the gear (as MuJoCo's transmissions do).
+Actuators of joints push as `drive` says; a tendon hands what pulls in it to its joints, by its coefficients.
 """
 
 import math
@@ -9,18 +8,21 @@ import math
 from ...algebra import rotation
 from ...algebra.spatial import add, composed, moved_pose, scale, sub
 from ...algebra.vector import cross, times, transposed_times
-from ...compiler.elementary import clamp, detached, maximum
+from ...compiler.elementary import detached, maximum
 from ...compiler.kernel import accumulate, kernel, sweep
 from ...compiler.reverse import adjoint
 from ...compiler.trace import traced
-from ...model.arrays import FREE, POSITION, SPHERICAL, TORQUE
+from ...model.arrays import FREE, SPHERICAL
+from ..drive import drive, drive_adjoint
 from ..workspace import IMPLICIT_DAMPING
 
 READS = (
     "state.q", "state.qd", "state.u", "state.force", "assembly.com", "assembly.drag", "work.pose", "work.v", "work.touch",
+    "work.pull",
     "params.joint_damping", "params.joint_stiffness", "params.joint_rest", "params.joint_armature", "params.actuator_gain",
     "params.actuator_damping", "params.actuator_bias", "params.actuator_gear", "params.actuator_control_limit",
-    "params.actuator_force_limit", "params.world_dt", "params.link_drag_size", "params.world_density", "params.world_viscosity",
+    "params.actuator_force_limit", "params.tendon_coefficient", "params.world_dt", "params.link_drag_size",
+    "params.world_density", "params.world_viscosity",
 )  # fmt: skip
 WRITES = ("work.armature", "work.tau", "work.f")
 
@@ -50,27 +52,10 @@ def with_damping(armature, damping, dt):
     return armature + dt * damping
 
 
-def actuator_force(u, q, rate, gain, damping, bias, gear, control_limit, force_limit, serves_q, serves_rate):
-    length, speed = gear * q, gear * rate
-    command = clamp(u, *control_limit)
-    force = gain * (command - (length if serves_q else 0.0) - (speed if serves_rate else 0.0)) - damping * speed
-    force = force + bias[0] + bias[1] * length + bias[2] * speed
-    return gear * clamp(force, *force_limit)
-
-
 @traced
-def torque_drive(u, q, rate, gain, damping, bias, gear, control_limit, force_limit):
-    return actuator_force(u, q, rate, gain, damping, bias, gear, control_limit, force_limit, False, False)
-
-
-@traced
-def position_drive(u, q, rate, gain, damping, bias, gear, control_limit, force_limit):
-    return actuator_force(u, q, rate, gain, damping, bias, gear, control_limit, force_limit, True, False)
-
-
-@traced
-def velocity_drive(u, q, rate, gain, damping, bias, gear, control_limit, force_limit):
-    return actuator_force(u, q, rate, gain, damping, bias, gear, control_limit, force_limit, False, True)
+def share(coefficient, pull):
+    """What a joint feels of the pull of a tendon."""
+    return coefficient * pull
 
 
 @traced
@@ -140,22 +125,13 @@ def forces(tree, params, assembly, state, work, call):
                 accumulate(work.tau, turn + 2, torque[2])
         else:
             work.tau[d] = sprung(damping, state.qd[d], stiffness, state.q[q], params.joint_rest[q])
-    for a in range(tree.n_actuators):
-        d, kind = tree.actuator_dof[a], tree.actuator_kind[a]
-        u, q, rate = state.u[a], state.q[tree.actuator_q[a]], state.qd[d]
-        gain, damping, bias, gear = (
-            params.actuator_gain[a],
-            params.actuator_damping[a],
-            params.actuator_bias[a],
-            params.actuator_gear[a],
-        )
-        command, limit = params.actuator_control_limit[a], params.actuator_force_limit[a]
-        if kind == TORQUE:
-            accumulate(work.tau, d, torque_drive(u, q, rate, gain, damping, bias, gear, command, limit))
-        elif kind == POSITION:
-            accumulate(work.tau, d, position_drive(u, q, rate, gain, damping, bias, gear, command, limit))
-        else:
-            accumulate(work.tau, d, velocity_drive(u, q, rate, gain, damping, bias, gear, command, limit))
+    for n in range(tree.n_joint_drives):
+        a = tree.joint_drive[n]
+        d = tree.actuator_dof[a]
+        drive(tree, params, state, work.tau, d, state.q[tree.actuator_q[a]], state.qd[d], a)
+    for t in range(tree.n_tendons):
+        for k in range(tree.tendon_first[t], tree.tendon_first[t + 1]):
+            accumulate(work.tau, tree.term_dof[k], share(params.tendon_coefficient[k], work.pull[t]))
     if call.force != 0 or call.has_drag != 0 or tree.has_soft_contact != 0:
         for b in range(tree.n_bodies):
             work.f[b] = none(work.pose[b][0])
@@ -191,10 +167,7 @@ damped_adjoint = adjoint(damped, "damping rate")
 sprung_adjoint = adjoint(sprung, "damping rate stiffness q rest")
 sprung_turn_adjoint = adjoint(sprung_turn, "stiffness w x y z rw rx ry rz")
 with_damping_adjoint = adjoint(with_damping, "armature damping dt")
-DRIVE_INPUTS = "u q rate gain damping bias gear control_limit force_limit"
-torque_drive_adjoint = adjoint(torque_drive, DRIVE_INPUTS)
-position_drive_adjoint = adjoint(position_drive, DRIVE_INPUTS)
-velocity_drive_adjoint = adjoint(velocity_drive, DRIVE_INPUTS)
+share_adjoint = adjoint(share, "coefficient pull")
 
 
 @traced
@@ -282,31 +255,12 @@ def turn_adjoint(tree, params, params_bar, state, state_bar, work_bar, call, b):
 
 
 @sweep
-def drive_adjoint(tree, params, params_bar, state, state_bar, work_bar, a):
-    d, q, kind = tree.actuator_dof[a], tree.actuator_q[a], tree.actuator_kind[a]
-    u, rate, bar = state.u[a], state.qd[d], work_bar.tau[d]
-    gain, damping, bias, gear = (
-        params.actuator_gain[a],
-        params.actuator_damping[a],
-        params.actuator_bias[a],
-        params.actuator_gear[a],
-    )
-    command, limit = params.actuator_control_limit[a], params.actuator_force_limit[a]
-    if kind == TORQUE:
-        bars = torque_drive_adjoint(u, state.q[q], rate, gain, damping, bias, gear, command, limit, bar)
-    elif kind == POSITION:
-        bars = position_drive_adjoint(u, state.q[q], rate, gain, damping, bias, gear, command, limit, bar)
-    else:
-        bars = velocity_drive_adjoint(u, state.q[q], rate, gain, damping, bias, gear, command, limit, bar)
-    accumulate(state_bar.u, a, bars[0])
-    accumulate(state_bar.q, q, bars[1])
-    accumulate(state_bar.qd, d, bars[2])
-    accumulate(params_bar.actuator_gain, a, bars[3])
-    accumulate(params_bar.actuator_damping, a, bars[4])
-    accumulate(params_bar.actuator_bias, a, bars[5])
-    accumulate(params_bar.actuator_gear, a, bars[6])
-    accumulate(params_bar.actuator_control_limit, a, bars[7])
-    accumulate(params_bar.actuator_force_limit, a, bars[8])
+def pull_adjoint(tree, params, params_bar, work, work_bar, t):
+    """How a tendon hands its pull to the joints."""
+    for k in range(tree.tendon_first[t], tree.tendon_first[t + 1]):
+        coefficient, pull = share_adjoint(params.tendon_coefficient[k], work.pull[t], work_bar.tau[tree.term_dof[k]])
+        accumulate(params_bar.tendon_coefficient, k, coefficient)
+        accumulate(work_bar.pull, t, pull)
 
 
 @kernel
@@ -331,8 +285,15 @@ def forces_adjoint(tree, params, params_bar, assembly, assembly_bar, state, stat
                     accumulate(state_bar.force, k + e, bars[e])
                 accumulate(assembly_bar.com, j, com)
                 accumulate(work_bar.pose, b, force)
-    for a in range(tree.n_actuators):
-        drive_adjoint(tree, params, params_bar, state, state_bar, work_bar, a)
+    for t in range(tree.n_tendons):
+        pull_adjoint(tree, params, params_bar, work, work_bar, t)
+    for n in range(tree.n_joint_drives):
+        a = tree.joint_drive[n]
+        q, d = tree.actuator_q[a], tree.actuator_dof[a]
+        drive_adjoint(
+            tree, params, params_bar, state, state_bar, state.q[q], state.qd[d], work_bar.tau[d],
+            state_bar.q, q, state_bar.qd, d, a,
+        )  # fmt: skip
     for b in range(tree.n_bodies):
         i, kind = tree.frame[b], tree.kind[b]
         if kind != SPHERICAL:

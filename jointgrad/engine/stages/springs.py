@@ -16,7 +16,10 @@ READS = (
     "touch.point", "touch.normal", "touch.gap", "work.pose", "work.v", "params.pair_friction", "params.pair_static_friction",
     "params.pair_transition", "params.pair_stiffness", "params.pair_damping", "params.pair_exponent",
 )  # fmt: skip
-WRITES = ("work.touch",)
+WRITES = ("work.touch", "touch.force")
+
+
+STILL = 1e-12  # m/s
 
 
 def power(x, n):
@@ -25,25 +28,30 @@ def power(x, n):
     return select(is_deep, exp(n * log(select(is_deep, x, 1.0))), 0.0)
 
 
+# laws of friction: share of the press at a speed, and its slope at rest. Coulomb's has none: at rest it holds nothing
+
+
 def coulomb(speed, mu, mu_s, transition):
-    return mu * select(speed > 0.0, 1.0, 0.0)
+    return mu * select(speed > 0.0, 1.0, 0.0), 0.0
 
 
 def andersson(speed, mu, mu_s, transition):
     """Andersson et al. 2007: a Stribeck peak of width `transition`, rounded by tanh of the speed."""
     r = speed * inverse(transition)
-    return (mu + (mu_s - mu) * exp(-r)) * tanh(r)
+    return (mu + (mu_s - mu) * exp(-r)) * tanh(r), mu_s * inverse(transition)
 
 
 def hollars(speed, mu, mu_s, transition):
     r = speed * inverse(transition)
-    return minimum(r, 1.0) * (mu + 2.0 * (mu_s - mu) * inverse(1.0 + r * r))
+    share = minimum(r, 1.0) * (mu + 2.0 * (mu_s - mu) * inverse(1.0 + r * r))
+    return share, (2.0 * mu_s - mu) * inverse(transition)
 
 
 def brown(speed, mu, mu_s, transition):
     r = speed * inverse(transition)
     peak = 0.25 * r * r + 0.75
-    return mu * tanh(4.0 * r) + (mu_s - mu) * r * inverse(peak * peak)
+    share = mu * tanh(4.0 * r) + (mu_s - mu) * r * inverse(peak * peak)
+    return share, (4.0 * mu + (mu_s - mu) * (1.0 / 0.75**2)) * inverse(transition)
 
 
 def contact_force(point, normal, gap, v_a, v_b, reference_a, reference_b, mu, mu_s, transition, k, d, n, law):
@@ -54,8 +62,10 @@ def contact_force(point, normal, gap, v_a, v_b, reference_a, reference_b, mu, mu
     press = maximum(power(-gap, n) * (k - d * parting), 0.0)
     slip = sub(velocity, scale(normal, parting))
     speed = safe_norm(slip)
-    friction = press * law(speed, mu, mu_s, transition)
-    force = sub(scale(normal, press), tuple(friction * safe_div(s, speed) for s in slip))
+    share, slope = law(speed, mu, mu_s, transition)
+    # at rest the slip has no direction, but friction has a derivative
+    drag = press * select(speed > STILL, safe_div(share, speed), slope)
+    force = sub(scale(normal, press), scale(slip, drag))
     push = (*cross(arm_a, force), *force)
     back = scale(force, -1.0)
     return push, (*cross(arm_b, back), *back)
@@ -88,6 +98,11 @@ def no_force(anything):
     return (0.0 * anything,) * 6
 
 
+@traced
+def force_alone(push):
+    return push[3:]
+
+
 @sweep
 def force_between(tree, params, work, touch, i):
     p = touch.pair[i]
@@ -114,6 +129,7 @@ def springs(tree, params, work, touch):
         p = touch.pair[i]
         if tree.pair_law[p] != IMPULSE:
             push, back = force_between(tree, params, work, touch, i)
+            touch.force[i] = force_alone(push)
             accumulate(work.touch, tree.shape_body[tree.pair_a[p]], push)
             accumulate(work.touch, tree.shape_body[tree.pair_b[p]], back)
 
@@ -127,15 +143,21 @@ hollars_force_adjoint = adjoint(hollars_force, INPUTS)
 brown_force_adjoint = adjoint(brown_force, INPUTS)
 
 
+@traced
+def with_own(push_bar, force_bar):
+    """Cotangent of a push on a body, and of its force seen alone."""
+    return (*push_bar[:3], *add(push_bar[3:], force_bar))
+
+
 @sweep
-def force_between_adjoint(tree, params, work, work_bar, touch, i):
+def force_between_adjoint(tree, params, work, work_bar, touch, touch_bar, i):
     p = touch.pair[i]
     row, a, b = tree.pair_row[p], tree.shape_body[tree.pair_a[p]], tree.shape_body[tree.pair_b[p]]
     point, normal, gap, v_a, v_b = touch.point[i], touch.normal[i], touch.gap[i], work.v[a], work.v[b]
     at_a, at_b = work.pose[tree.reference[a]], work.pose[tree.reference[b]]
     mu, mu_s, transition = params.pair_friction[row], params.pair_static_friction[row], params.pair_transition[row]
     k, d, n = params.pair_stiffness[row], params.pair_damping[row], params.pair_exponent[row]
-    law, bars = tree.pair_law[p], (work_bar.touch[a], work_bar.touch[b])
+    law, bars = tree.pair_law[p], (with_own(work_bar.touch[a], touch_bar.force[i]), work_bar.touch[b])
     if law == COULOMB:
         return coulomb_force_adjoint(point, normal, gap, v_a, v_b, at_a, at_b, mu, mu_s, transition, k, d, n, bars)
     if law == ANDERSSON:
@@ -154,7 +176,7 @@ def springs_adjoint(tree, params, params_bar, work, work_bar, touch, touch_bar):
         if tree.pair_law[p] != IMPULSE:
             row, a, b = tree.pair_row[p], tree.shape_body[tree.pair_a[p]], tree.shape_body[tree.pair_b[p]]
             point, normal, gap, v_a, v_b, mu, mu_s, transition, k, d, n = force_between_adjoint(
-                tree, params, work, work_bar, touch, i
+                tree, params, work, work_bar, touch, touch_bar, i
             )
             accumulate(touch_bar.point, i, point)
             accumulate(touch_bar.normal, i, normal)

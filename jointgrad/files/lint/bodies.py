@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from ...model.checks import check_actuator, check_joint, check_link, inertia_message, triangle_violation
+from ...model.checks import check_actuator, check_joint, check_link, check_tendon, inertia_message, triangle_violation
 from ...model.description import Description, Joint, Link
 from ...model.errors import ModelError
 from .finding import Notebook, listed
@@ -31,13 +31,12 @@ def check_bodies(robot: Description, tree: Tree, notes: Notebook) -> None:
         _check_massless(group, tree, carried, notes)
     for joint in robot.joints.values():
         _check_joint(joint, robot, tree, notes)
-    for actuator in robot.actuators.values():
-        try:
-            check_actuator(actuator, robot)
-        except ModelError as reason:
-            notes.add(
-                "not-simulable", "error", None, f'actuator "{actuator.name}"', str(reason), "correct the actuator"
-            )
+    for what, table, check in (("actuator", robot.actuators, check_actuator), ("tendon", robot.tendons, check_tendon)):
+        for item in table.values():
+            try:
+                check(item, robot)  # type: ignore[operator]
+            except ModelError as reason:
+                notes.add("not-simulable", "error", None, f'{what} "{item.name}"', str(reason), f"correct the {what}")
     _check_looks_like_radians(robot, notes)
 
 

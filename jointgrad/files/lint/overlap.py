@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...model.description import Description, Shape
+from ...model.overlap import Solid, is_deep
 from .finding import Notebook
 from .solids import rotation
 from .tree import Tree
@@ -21,20 +22,12 @@ MOST_FINDINGS = 20
 
 @dataclass
 class Body:
-    """A box (half extents `half`), or all points within `radius` of the segment `centre` +- `R` z `half[2]`."""
+    """A shape of a link, as the solid that stands for it."""
 
     link: str
     group: str | None
     shape: Shape
-    is_box: bool
-    centre: np.ndarray
-    R: np.ndarray
-    half: np.ndarray
-    radius: float
-
-    @property
-    def reach(self) -> float:
-        return float(np.linalg.norm(self.half)) + self.radius
+    solid: Solid
 
 
 def check_overlaps(robot: Description, tree: Tree, notes: Notebook) -> None:
@@ -45,8 +38,8 @@ def check_overlaps(robot: Description, tree: Tree, notes: Notebook) -> None:
         return
     deepest: dict[tuple[str, str], tuple[float, Body, Body]] = {}
     for a, b in _near(bodies, _neighbours(tree, bodies), _excluded(robot, tree)):
-        depth = _depth(a, b)
-        if depth > max(1e-4, 0.02 * min(a.reach, b.reach)):
+        depth = is_deep(a.solid, b.solid)
+        if depth:
             pair = (a.link, b.link)
             if pair not in deepest or depth > deepest[pair][0]:
                 deepest[pair] = depth, a, b
@@ -80,7 +73,7 @@ def _body(tree: Tree, link: str, shape: Shape) -> Body | None:
         half[2] = max(size[1] - radius, 0.0)
     place = p + turn @ np.array([float(c) for c in shape.position])
     R = turn @ rotation(shape.orientation)
-    return Body(link, tree.group_of[link], shape, shape.kind == "box", place, R, half, radius)
+    return Body(link, tree.group_of[link], shape, Solid(shape.kind == "box", place, R, half, radius))
 
 
 def _neighbours(tree: Tree, bodies: list[Body]) -> dict[str | None, str | None]:
@@ -103,7 +96,7 @@ def _near(bodies: list[Body], above: dict, excluded: set[frozenset]):
     """Pairs whose bounding balls meet, of groups that are neither the same nor neighbours nor excluded."""
     if not bodies:
         return
-    centres, reach = np.array([b.centre for b in bodies]), np.array([b.reach for b in bodies])
+    centres, reach = np.array([b.solid.centre for b in bodies]), np.array([b.solid.reach for b in bodies])
     for i, a in enumerate(bodies):
         gap = np.linalg.norm(centres[i + 1 :] - centres[i], axis=1) - reach[i + 1 :] - reach[i]
         for j in np.flatnonzero(gap < 0) + i + 1:
@@ -118,50 +111,3 @@ def _may_touch(a: Shape, b: Shape) -> bool:
     """MuJoCo's rule of contype and conaffinity; both are 1 where a file says nothing."""
     masks = [[int(s.contact.get(name, 1)) for name in ("contype", "conaffinity")] for s in (a, b)]
     return bool(masks[0][0] & masks[1][1] or masks[1][0] & masks[0][1])
-
-
-# depths ------------------------------------------------------------------------------------------------------------------
-
-
-def _depth(a: Body, b: Body) -> float:
-    if a.is_box and b.is_box:
-        return _box_box(a, b)
-    if a.is_box or b.is_box:
-        return _box_segment(a, b) if a.is_box else _box_segment(b, a)
-    return a.radius + b.radius - _segment_segment(a, b)
-
-
-def _box_box(a: Body, b: Body) -> float:
-    """The least overlap over the fifteen axes that can separate two boxes."""
-    crossed = [np.cross(u, v) for u in a.R.T for v in b.R.T]
-    axes = [*a.R.T, *b.R.T, *(c / n for c in crossed if (n := np.linalg.norm(c)) > 1e-6)]
-    between = b.centre - a.centre
-    return min(float(np.abs(axis @ a.R) @ a.half + np.abs(axis @ b.R) @ b.half - abs(axis @ between)) for axis in axes)
-
-
-def _box_segment(box: Body, rod: Body) -> float:
-    """Signed distance to a box is convex along a line, so that halving the interval finds the least."""
-    middle = box.R.T @ (rod.centre - box.centre)
-    line = box.R.T @ rod.R[:, 2] * rod.half[2]
-
-    def distance(t: float) -> float:
-        outside = np.abs(middle + t * line) - box.half
-        return float(np.linalg.norm(np.maximum(outside, 0.0)) + min(outside.max(), 0.0))
-
-    low, high = -1.0, 1.0
-    for _ in range(40 if rod.half[2] else 0):
-        third = (high - low) / 3
-        if distance(low + third) < distance(high - third):
-            high -= third
-        else:
-            low += third
-    return rod.radius - distance((low + high) / 2)
-
-
-def _segment_segment(a: Body, b: Body) -> float:
-    u, v, w = a.R[:, 2] * a.half[2], b.R[:, 2] * b.half[2], a.centre - b.centre
-    uu, uv, vv, uw, vw = u @ u, u @ v, v @ v, u @ w, v @ w
-    s = np.clip((uv * vw - vv * uw) / d, -1.0, 1.0) if (d := uu * vv - uv * uv) > 1e-12 * uu * vv else 0.0
-    t = np.clip((uv * s + vw) / vv, -1.0, 1.0) if vv > 0 else 0.0
-    s = np.clip((uv * t - uw) / uu, -1.0, 1.0) if uu > 0 else 0.0
-    return float(np.linalg.norm(w + s * u - t * v))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -9,13 +10,17 @@ import numpy as np
 
 from ...algebra.rotation import matrix
 from ...model.description import Link, Shape
+from ...model.errors import ModelError
 from ...model.solids import SOLIDS, moments_per_mass, volume
+
+LARGEST_MESH = 20_000_000  # bytes
 
 
 @dataclass
 class Solid:
     """Inertia per mass (m^2) about the common centre, in the link's axes; `axes` (3, 3) are columns along which it is
-    diagonal. `is_partial`: there are meshes beside the primitives, so that these may cover only a part of the link."""
+    diagonal. `is_partial`: there are meshes beside the primitives, so that these may cover only a part of the link, or hulls of
+    open meshes, which hold more."""
 
     inertia: np.ndarray
     axes: np.ndarray
@@ -36,26 +41,66 @@ def tensor(inertia: Sequence[float]) -> np.ndarray:
 
 
 def solid_of(link: Link) -> Solid | None:
-    """What is seen, if it is made of primitives, else what touches; None where there is neither."""
+    """What is seen, if it is made of primitives, else what touches, else what is seen or touches in meshes that are there;
+    None where there is nothing."""
     has_mesh = any(s.kind not in (*SOLIDS, "plane") for s in link.shapes)
     for roles in (("visual", "both"), ("collision", "both")):
         shapes = [s for s in link.shapes if s.role in roles and (s.kind in SOLIDS or s.kind != "plane")]
         if shapes and all(s.kind in SOLIDS and volume(s.kind, _floats(s.size)) > 0 for s in shapes):
-            return _joined(shapes, has_mesh)
+            return _joined([_primitive(s) for s in shapes], has_mesh)
+    for roles in (("collision", "both"), ("visual", "both")):
+        shapes = [s for s in link.shapes if s.role in roles and s.kind != "plane"]
+        if shapes and all(s.kind in SOLIDS or os.path.isfile(s.mesh) for s in shapes):
+            pieces = [_primitive(s) if s.kind in SOLIDS else _mesh(s) for s in shapes]
+            found = [piece for piece in pieces if piece is not None]
+            if len(found) == len(pieces):
+                return _joined(found, not all(piece.is_exact for piece in found))
     return None
 
 
-def _joined(shapes: list[Shape], has_mesh: bool) -> Solid:
-    if len(shapes) == 1:
-        R = rotation(shapes[0].orientation)
-        return Solid(R @ np.diag(moments_per_mass(shapes[0].kind, _floats(shapes[0].size))) @ R.T, R, has_mesh)
-    volumes = np.array([volume(s.kind, _floats(s.size)) for s in shapes])
-    places = np.array([[float(c) for c in s.position] for s in shapes])
+@dataclass
+class Piece:
+    """Volume, centre and inertia per mass about it of one shape, in the link's frame; `is_exact` unless it is a hull."""
+
+    volume: float
+    centre: np.ndarray
+    inertia: np.ndarray
+    axes: np.ndarray
+    is_exact: bool = True
+
+
+def _primitive(shape: Shape) -> Piece:
+    R, size = rotation(shape.orientation), _floats(shape.size)
+    inertia = R @ np.diag(moments_per_mass(shape.kind, size)) @ R.T
+    return Piece(volume(shape.kind, size), np.array(_floats(shape.position)), inertia, R)
+
+
+def _mesh(shape: Shape) -> Piece | None:
+    """What a closed mesh bounds; of an open one, its convex hull. None where it cannot be read or is too large to be quick."""
+    from ..mesh import convex_hull, load_mesh, mass_properties
+
+    try:
+        if os.path.getsize(shape.mesh) > LARGEST_MESH:
+            return None
+        mesh = load_mesh(shape.mesh, _floats(shape.size) or (1.0, 1.0, 1.0))
+        is_closed = mesh.is_closed
+        extent, centre, inertia = mass_properties(mesh if is_closed else convex_hull(mesh), density=1.0)
+    except (ModelError, OSError):
+        return None
+    R = rotation(shape.orientation)
+    own = R @ tensor(inertia) @ R.T / extent
+    return Piece(
+        extent, np.array(_floats(shape.position)) + R @ np.array(centre), own, np.linalg.eigh(own)[1], is_closed
+    )
+
+
+def _joined(pieces: list[Piece], is_partial: bool) -> Solid:
+    if len(pieces) == 1:
+        return Solid(pieces[0].inertia, pieces[0].axes, is_partial)
+    volumes = np.array([piece.volume for piece in pieces])
+    places = np.array([piece.centre for piece in pieces])
     share = volumes / volumes.sum()
     total = np.zeros((3, 3))
-    for s, part, arm in zip(shapes, share, places - share @ places, strict=True):
-        R = rotation(s.orientation)
-        total += part * (
-            R @ np.diag(moments_per_mass(s.kind, _floats(s.size))) @ R.T + (arm @ arm) * np.eye(3) - np.outer(arm, arm)
-        )
-    return Solid(total, np.linalg.eigh(total)[1], has_mesh)
+    for piece, part, arm in zip(pieces, share, places - share @ places, strict=True):
+        total += part * (piece.inertia + (arm @ arm) * np.eye(3) - np.outer(arm, arm))
+    return Solid(total, np.linalg.eigh(total)[1], is_partial)

@@ -8,16 +8,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from ...model.description import Description
 from ...model.errors import ModelError
 from ...model.world import World
 from .body import Builder, Scope
-from .pose import from_columns
+from .inertia import inertia_box
 from .report import Report, UnsupportedError
 from .section import actuators, apply_flags, constraints, dampings, integrator, keyframes, limit_efforts, looks, options
 from .source import read
+from .tendon import tendons
 
 __all__ = ["UnsupportedError", "load_mjcf", "load_world"]
 
@@ -40,7 +39,7 @@ def load_mjcf(
     or "skip". A file that would move otherwise here than in MuJoCo is refused unless `allow_unsupported`; contact, limits,
     dry friction and equalities are kept as data. `options` of the result are those of the file.
     """
-    return _load(source, search_roots, missing_meshes, allow_unsupported, 3)
+    return _load(source, search_roots, missing_meshes, allow_unsupported)
 
 
 def load_world(
@@ -51,15 +50,13 @@ def load_world(
     allow_unsupported: bool = False,
 ) -> World:
     """A whole MJCF scene. Time step and integrator of the file are `world.dt` and `world.integrator`."""
-    robot = _load(source, search_roots, missing_meshes, allow_unsupported, 3)
+    robot = _load(source, search_roots, missing_meshes, allow_unsupported)
     settings = robot.options
     medium = settings["density"], settings["viscosity"]
     return World(settings["gravity"], settings["timestep"], integrator(settings), *medium).add(robot)
 
 
-def _load(
-    source: Any, search_roots: Sequence[Any], missing_meshes: str, allow_unsupported: bool, stacklevel: int
-) -> Description:
+def _load(source: Any, search_roots: Sequence[Any], missing_meshes: str, allow_unsupported: bool) -> Description:
     if missing_meshes not in ("error", "skip"):
         raise ModelError(f'missing_meshes must be "error" or "skip", but is {missing_meshes!r}')
     main = read(source, search_roots)
@@ -77,10 +74,12 @@ def _load(
     if builder.attached and main.compiler.conflict != "warning":
         report.changes(f'attaching with conflict="{main.compiler.conflict}"')
     for one in builder.attached:
+        tendons(builder, one, is_main=False)
         actuators(builder, one, settings, is_main=False)
         constraints(builder, one, is_main=False)
     if settings["density"] > 0 or settings["viscosity"] > 0:
         drag_boxes(builder.robot, report)
+    tendons(builder, scope, is_main=True)
     actuators(builder, scope, settings, is_main=True)
     constraints(builder, scope, is_main=True)
     limit_efforts(builder)
@@ -88,7 +87,7 @@ def _load(
     apply_flags(builder, settings)
     keyframes(builder, main)
     looks(builder, main)
-    report.deliver(main.root.file, allow_unsupported, stacklevel)
+    report.deliver(main.root.file, allow_unsupported)
     builder.robot.options = settings
     return builder.robot
 
@@ -103,15 +102,14 @@ def _scale_to_total_mass(robot: Description, wanted: float) -> None:
 
 
 def drag_boxes(robot: Description, report: Report) -> None:
-    """The box that a medium feels of each body: the uniform one with its mass and principal inertias."""
+    """The box that a medium feels of each body."""
     for link in robot.links.values():
         if any(shape.contact.get("fluidshape") == "ellipsoid" for shape in link.shapes):
             report.changes("drag of single shapes (fluidshape)")
         if link.mass > 0:
-            xx, xy, xz, yy, yz, zz = link.inertia
-            moments, axes = np.linalg.eigh([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-            if np.linalg.det(axes) < 0:
-                axes[:, 0] *= -1
-            squares = [moments.sum() - 2 * m for m in moments]
-            link.drag_size = tuple(float(np.sqrt(max(s, 1e-15) * 6 / link.mass)) for s in squares)
-            link.drag_position, link.drag_orientation = link.com, from_columns(*axes.T.tolist())
+            box = inertia_box(link)
+            link.drag_size, link.drag_position, link.drag_orientation = (
+                box.drag_size,
+                box.drag_position,
+                box.drag_orientation,
+            )

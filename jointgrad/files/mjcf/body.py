@@ -71,6 +71,8 @@ class Builder:
     ratios: dict[str, tuple[float, float]] = field(default_factory=dict)  # springdamper of joints
     damping_ratios: dict[str, float] = field(default_factory=dict)  # of position actuators
     effort: dict[str, tuple[float, float]] = field(default_factory=dict)  # actuatorfrcrange of joints
+    tendon_ranges: dict[str, tuple[float, float]] = field(default_factory=dict)  # whether limited or not
+    pull_limits: dict[str, tuple[float, float]] = field(default_factory=dict)  # actuatorfrcrange of tendons
     attached: list[Scope] = field(default_factory=list)
 
     # what is inside a body ----------------------------------------------------------------------------------------------
@@ -303,9 +305,9 @@ class Builder:
                 self._joint(part, joint, kind)
             place = IDENTITY
 
-    def _free_name(self, name: str) -> str:
+    def _free_name(self, name: str, taken: dict[str, Any] | None = None) -> str:
         number, wanted = 1, name
-        while wanted in self.robot.joints:
+        while wanted in (self.robot.joints if taken is None else taken):
             wanted, number = f"{name}_{number}", number + 1
         return wanted
 
@@ -351,7 +353,7 @@ class Builder:
     def _polynomial(self, element: Element, name: str) -> float:
         first, *higher = element.floats(name, (1, 2, 3), (0.0,))
         if any(higher):
-            self.report.changes(f"joint {name} that depends on the motion")
+            self.report.changes(f"{element.tag} {name} that depends on the motion".replace("fixed", "tendon"))
         return first
 
     def _reference(self, joint: Joint, reference: float, rest: float) -> None:
@@ -367,6 +369,12 @@ class Builder:
             back = (tuple(a - m for a, m in zip(joint.anchor, moved, strict=True)), turn)
         placed = (joint.position, joint.orientation)
         joint.position, joint.orientation = compose(placed, back)  # type: ignore[arg-type]
+
+
+def scopes_of(builder: Builder, scope: Scope, kind: str, name: str) -> list[Scope]:
+    """Where a thing of this name is, among what came in under this scope; copies make it several."""
+    found = builder.scopes.get((id(scope.source), kind, name), [])
+    return [s for s in found if s.prefix.startswith(scope.prefix) and s.suffix.endswith(scope.suffix)]
 
 
 def is_limited(element: Element, name: str, bounds: tuple[float, float], autolimits: bool) -> bool:

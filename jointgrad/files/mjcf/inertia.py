@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from ...model.description import Link
 from ..xml import Element
 from .geom import Matter
-from .pose import ORIGIN, Pose, compose, inverse, matrix, orientation, pose
+from .pose import ORIGIN, Pose, compose, from_columns, inverse, matrix, orientation, pose
 from .source import Compiler
 
 TINY_MASS = 1e-14
@@ -93,3 +95,14 @@ def _corrected(inertia: np.ndarray, c: Compiler, element: Element, name: str) ->
             'larger than the sum of the other two; balanceinertia="true" of <compiler> evens it out'
         )
     return axes @ np.diag(moments) @ axes.T if changed else inertia
+
+
+def inertia_box(link: Link) -> Link:
+    """The link with the drag box that MuJoCo gives it: the uniform box of its mass and principal inertias."""
+    xx, xy, xz, yy, yz, zz = link.inertia
+    moments, axes = np.linalg.eigh([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+    if np.linalg.det(axes) < 0:
+        axes[:, 0] *= -1
+    squares = [moments.sum() - 2 * m for m in moments]
+    size = tuple(float(np.sqrt(max(s, 1e-15) * 6 / link.mass)) for s in squares)
+    return replace(link, drag_size=size, drag_position=link.com, drag_orientation=from_columns(*axes.T.tolist()))

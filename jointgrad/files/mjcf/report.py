@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, field
 
-from ...model.errors import UnsupportedWarning
+from ...model.errors import UnsupportedWarning, warn_caller
 from ..xml import FileError
 
 
@@ -26,7 +25,7 @@ class Report:
         """Left out, and the motion is another without it."""
         self.changed[what] = self.changed.get(what, 0) + count
 
-    def deliver(self, file: str, allow_unsupported: bool, stacklevel: int) -> None:
+    def deliver(self, file: str, allow_unsupported: bool) -> None:
         if self.changed and not allow_unsupported:
             raise UnsupportedError(
                 f"{file}: the motion would not be the one that the file means, for these are not supported yet: "
@@ -38,7 +37,7 @@ class Report:
                 said.append(f"left out, and physics IS affected: {_listed(self.changed)}")
             if self.ignored:
                 said.append(f"left out, physics is not affected: {_listed(self.ignored)}")
-            warnings.warn(f"{file}: {'; '.join(said)}", UnsupportedWarning, stacklevel=stacklevel + 1)
+            warn_caller(f"{file}: {'; '.join(said)}", UnsupportedWarning)
 
 
 def _listed(counts: dict[str, int]) -> str:

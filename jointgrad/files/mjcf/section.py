@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from ...model.description import INFINITE, Actuator
+from ...model.description import INFINITE, Actuator, Description
 from ..xml import Element
-from .body import WORLD, Builder, Scope, is_limited
+from .body import WORLD, Builder, Scope, is_limited, scopes_of
 from .drive import Drive, taught
 from .mass import initial_mass_matrix
 from .source import DRIVES, Source
@@ -21,7 +21,7 @@ REFERENCES = {
     "connect": (("body1", "body"), ("body2", "body"), ("site1", "site"), ("site2", "site")),
     "weld": (("body1", "body"), ("body2", "body"), ("site1", "site"), ("site2", "site")),
     "joint": (("joint1", "joint"), ("joint2", "joint")),
-    "tendon": (),
+    "tendon": (("tendon1", "tendon"), ("tendon2", "tendon")),
     "pair": (("geom1", "geom"), ("geom2", "geom")),
     "exclude": (("body1", "body"), ("body2", "body")),
 }
@@ -91,6 +91,9 @@ def apply_flags(builder: Builder, settings: dict[str, Any]) -> None:
             joint.friction = 0.0
         if off & {"constraint", "limit"}:
             joint.limit = INFINITE
+    for tendon in builder.robot.tendons.values():
+        tendon.stiffness *= "spring" not in off
+        tendon.damping *= "damper" not in off
     for actuator in builder.robot.actuators.values():
         if "clampctrl" in off:
             actuator.control_limit = INFINITE
@@ -105,15 +108,6 @@ def _silence(actuator: Actuator) -> None:
     actuator.kind, actuator.gain, actuator.damping, actuator.bias = "torque", 0.0, 0.0, (0.0, 0.0, 0.0)
 
 
-# names that may stand for several copies ----------------------------------------------------------------------------
-
-
-def scopes_of(builder: Builder, scope: Scope, kind: str, name: str) -> list[Scope]:
-    """Where a thing of this name is, among what came in under this scope."""
-    found = builder.scopes.get((id(scope.source), kind, name), [])
-    return [s for s in found if s.prefix.startswith(scope.prefix) and s.suffix.endswith(scope.suffix)]
-
-
 # actuators -------------------------------------------------------------------------------------------------------------
 
 
@@ -126,13 +120,14 @@ def actuators(builder: Builder, scope: Scope, settings: dict[str, Any], is_main:
         checked(element)
         defaults = scope.source.defaults
         drive = taught(defaults.drives[defaults.find(element.get("class", "main"), element)].copy(), element)
-        reason = _not_ours(drive, element)
+        reason = _not_ours(drive, element) or _not_a_sum(builder, scope, drive)
         if reason:
             builder.report.changes(reason)
             continue
-        found = scopes_of(builder, scope, "joint", drive.target)
+        what = "tendon" if drive.transmission == "tendon" else "joint"
+        found = scopes_of(builder, scope, what, drive.target)
         if not found and is_main and not builder.report.changed:
-            raise element.error(f'<{element.tag}> drives joint "{drive.target}", which does not exist')
+            raise element.error(f'<{element.tag}> drives {what} "{drive.target}", which does not exist')
         made += [(0 if s == scope else 1 + builder.order[s.prefix, s.suffix], s, element, drive) for s in found]
     for _, where, element, drive in sorted(made, key=lambda one: one[0]):
         _actuator(builder, where, element, drive, settings)
@@ -144,11 +139,11 @@ def _not_ours(drive: Drive, element: Element) -> str:
         return f"{element.tag} actuator"
     if not drive.transmission:
         raise element.error(f"<{element.tag}> does not say what it drives: joint, tendon, site ...")
-    if drive.transmission not in ("joint", "jointinparent"):
+    if drive.transmission not in ("joint", "jointinparent", "tendon"):
         return f"actuator of a {drive.transmission.replace('crank', 'slider crank ')}"
     if drive.dynamics != "none":
         return f"actuator with dynamics ({drive.dynamics})"
-    if drive.gain != "fixed":
+    if drive.gain != "fixed" and not (drive.gain == "affine" and not any(drive.gains[:2])):
         return f"actuator with {drive.gain} gain"
     if drive.bias not in ("none", "affine"):
         return f"actuator with {drive.bias} bias"
@@ -157,49 +152,74 @@ def _not_ours(drive: Drive, element: Element) -> str:
     return "actuator damping that depends on the motion" if any(drive.damping[1:]) else ""
 
 
+def _not_a_sum(builder: Builder, scope: Scope, drive: Drive) -> str:
+    """A tendon that is no sum of joint coordinates has a length of its own law, which we do not have."""
+    is_path = drive.transmission == "tendon" and scopes_of(builder, scope, "spatial tendon", drive.target)
+    return "actuator of a spatial tendon" if is_path else ""
+
+
 def _actuator(builder: Builder, scope: Scope, element: Element, drive: Drive, settings: dict[str, Any]) -> None:
-    joint = scope.named(drive.target)
-    kind, report, table = builder.types[joint], builder.report, builder.robot.actuators
-    width = {"free": 6, "ball": 3}.get(kind, 1)
-    moved = [k for k, g in enumerate(drive.gear[:width]) if g]
-    if len(moved) > 1:
-        return report.changes("actuator that drives several directions of a joint")
-    component = moved[0] if moved else 0
-    gain, (b0, b1, b2) = drive.gains[0], drive.biases[:3] if drive.bias == "affine" else (0.0, 0.0, 0.0)
-    is_turn = kind == "ball" or (kind == "free" and component >= 3)
-    if drive.transmission == "jointinparent" and is_turn:
-        return report.changes("actuator of a joint in its parent's frame")
-    if kind == "free":
-        b1 = 0.0  # MuJoCo sees no length in a free joint
-    elif is_turn and b1:
-        return report.changes("position actuator of a ball joint")
-    name = builder._name("actuator", element, scope, table, f"{joint}.{element.tag}")
-    made = builder.robot.add_actuator(name, joint, "torque", gain=gain, gear=drive.gear[component], component=component)
-    if drive.bias == "affine" and gain == -drive.biases[1] and b2 > 0:
-        builder.damping_ratios[name], b2 = b2, 0.0
-    if b1 and b1 == -gain:
-        made.kind, b1 = "position", 0.0
-    elif b2 and b2 == -gain and not b1:
-        made.kind, b2 = "velocity", 0.0
-    made.bias = (b0, b1, b2)
+    target = scope.named(drive.target)
+    is_tendon = drive.transmission == "tendon"
+    name = builder._name("actuator", element, scope, builder.robot.actuators, f"{target}.{element.tag}")
+    made = Actuator(name, gear=drive.gear[0], tendon=target) if is_tendon else _on_joint(builder, name, target, drive)
+    if made is None:
+        return
+    builder.robot.actuators[name] = made
+    _set_law(builder, made, drive, "" if is_tendon else builder.types[target])
     _limit(builder, made, drive, element, scope)
-    owner = builder.robot.joints[joint]
-    owner.damping += drive.damping[0] * made.gear**2
-    owner.armature += drive.armature * made.gear**2
-    if (drive.damping[0] or drive.armature) and width > 1:
-        report.changes("damping or armature of an actuator on a ball or free joint")
+    if made.joint and builder.types[target] not in ("ball", "free"):
+        builder.robot.joints[target].damping += drive.damping[0] * made.gear**2
+        builder.robot.joints[target].armature += drive.armature * made.gear**2
+    elif drive.damping[0] or drive.armature:
+        builder.report.changes("damping or armature of an actuator on a tendon, ball or free joint")
     if drive.group in settings["disabled_groups"]:
         _silence(made)
-    return None
+
+
+def _on_joint(builder: Builder, name: str, joint: str, drive: Drive) -> Actuator | None:
+    """An actuator of one joint; if it pushes in several directions at once, of a tendon of that joint's own."""
+    kind = builder.types[joint]
+    gears = {k: g for k, g in enumerate(drive.gear[: {"free": 6, "ball": 3}.get(kind, 1)]) if g}
+    is_turn = kind == "ball" or (kind == "free" and max(gears, default=0) >= 3)
+    if drive.transmission == "jointinparent" and is_turn:
+        return builder.report.changes("actuator of a joint in its parent's frame")
+    if kind == "ball" and drive.bias == "affine" and drive.biases[1]:
+        return builder.report.changes("position actuator of a ball joint")
+    if len(gears) < 2:
+        component, gear = next(iter(gears.items()), (0, 0.0))
+        return Actuator(name, joint, gear=gear, component=component)
+    own = builder._free_name(name, builder.robot.tendons)
+    builder.robot.add_tendon(own, [(joint, g, k) for k, g in gears.items()])
+    return Actuator(name, tendon=own)
+
+
+def _set_law(builder: Builder, made: Actuator, drive: Drive, joint_type: str) -> None:
+    """Gain and bias of MuJoCo as one of our kinds."""
+    b0, b1, b2 = drive.biases[:3] if drive.bias == "affine" else (0.0, 0.0, 0.0)
+    if joint_type == "free":
+        b1 = 0.0  # MuJoCo sees no length in a free joint
+    made.gain = drive.gains[0]
+    if drive.gain == "affine":
+        made.kind, made.gain, made.bias = "damper", -drive.gains[2], (b0, b1, b2)
+        return
+    if drive.bias == "affine" and made.gain == -drive.biases[1] and b2 > 0:
+        builder.damping_ratios[made.name], b2 = b2, 0.0
+    if b1 and b1 == -made.gain:
+        made.kind, b1 = "position", 0.0
+    elif b2 and b2 == -made.gain and not b1:
+        made.kind, b2 = "velocity", 0.0
+    made.bias = (b0, b1, b2)
 
 
 def _limit(builder: Builder, made: Actuator, drive: Drive, element: Element, scope: Scope) -> None:
     autolimits = scope.source.compiler.autolimits
     bounds = drive.ranges["ctrl"]
     if drive.inherit > 0 and made.kind == "position":
-        low, high = builder.ranges.get(made.joint, (0.0, 0.0))
+        ranges, target = (builder.tendon_ranges, made.tendon) if made.tendon else (builder.ranges, made.joint)
+        low, high = ranges.get(target, (0.0, 0.0))
         if low == high:
-            raise element.error(f'inheritrange needs a range of joint "{made.joint}"')
+            raise element.error(f'inheritrange needs a range of "{target}"')
         bounds = (
             (low + high) / 2 - (high - low) / 2 * drive.inherit,
             (low + high) / 2 + (high - low) / 2 * drive.inherit,
@@ -212,47 +232,72 @@ def _limit(builder: Builder, made: Actuator, drive: Drive, element: Element, sco
             setattr(made, "control_limit" if what == "ctrl" else "force_limit", limits)
 
 
+def _moved(actuator: Actuator, robot: Description) -> list[tuple[str, float, int]]:
+    """Joint, coefficient and component of all that an actuator moves."""
+    if actuator.tendon:
+        return robot.tendons[actuator.tendon].full_terms()
+    return [(actuator.joint, 1.0, actuator.component)]
+
+
 def _limit_effort(builder: Builder, joint: str) -> None:
     """actuatorfrcrange clamps all that actuators do to a joint; with one actuator that is a limit of its force."""
     low, high = builder.effort[joint]
     builder.robot.joints[joint].effort_limit = max(abs(low), abs(high))
-    drives = [a for a in builder.robot.actuators.values() if a.joint == joint]
+    drives = [
+        a
+        for a in builder.robot.actuators.values()
+        if any(c and joint == moved for moved, c, _ in _moved(a, builder.robot))
+    ]
     if len(drives) > 1:
         builder.report.changes("actuatorfrcrange of a joint with several actuators")
+    elif any(a.tendon for a in drives):
+        builder.report.changes("actuatorfrcrange of a joint that a tendon pulls")
     elif drives and drives[0].gear:
         first, last = sorted((low / drives[0].gear, high / drives[0].gear))
         drives[0].force_limit = tuple(min(max(x, first), last) for x in drives[0].force_limit)
 
 
+def _limit_pull(builder: Builder, tendon: str) -> None:
+    """actuatorfrcrange of a tendon clamps the forces of its actuators, without their gears."""
+    drives = [a for a in builder.robot.actuators.values() if a.tendon == tendon]
+    if len(drives) > 1:
+        builder.report.changes("actuatorfrcrange of a tendon with several actuators")
+    elif drives:
+        low, high = builder.pull_limits[tendon]
+        drives[0].force_limit = tuple(min(max(x, low), high) for x in drives[0].force_limit)
+
+
 def limit_efforts(builder: Builder) -> None:
     for joint in builder.effort:
         _limit_effort(builder, joint)
+    for tendon in builder.pull_limits:
+        _limit_pull(builder, tendon)
 
 
 def dampings(builder: Builder) -> None:
     """What is given as a damping ratio, by the masses at the initial pose: of position actuators, and springdamper,
     which is the time constant and the ratio that a joint is to have."""
     if not builder.ratios and not builder.damping_ratios:
-        return None
+        return
     M, first = initial_mass_matrix(builder.robot)
+    try:
+        inverse = np.linalg.inv(M)
+    except np.linalg.LinAlgError:
+        return builder.report.changes("damping ratio of a joint without inertia")
     for name, ratio in builder.damping_ratios.items():
         actuator = builder.robot.actuators[name]
-        dof = first[actuator.joint] + actuator.component
-        mass = M[dof, dof] / actuator.gear**2 if actuator.gear else 0.0
+        arms = np.zeros(len(M))
+        for joint, coefficient, component in _moved(actuator, builder.robot):
+            arms[first[joint] + component] += actuator.gear * coefficient
+        mass = 1.0 / max(arms @ inverse @ arms, 1e-15) if arms.any() else 0.0
         b0, b1, _ = actuator.bias
         actuator.bias = (b0, b1, -2.0 * ratio * float(np.sqrt(max(actuator.gain * mass, 0.0))))
-    if not builder.ratios:
-        return None
-    try:
-        weights = np.diag(np.linalg.inv(M))
-    except np.linalg.LinAlgError:
-        return builder.report.changes("springdamper of a joint without inertia")
     for name, (time, ratio) in builder.ratios.items():
         joint = builder.robot.joints[name]
         count = {"spherical": 3, "free": 6}.get(joint.kind, 1)
-        inertia = count / max(weights[first[name] : first[name] + count].sum(), 1e-15)
+        weights = np.diag(inverse)[first[name] : first[name] + count]
+        inertia = count / max(weights.sum(), 1e-15)
         joint.stiffness, joint.damping = float(inertia / (time * ratio) ** 2), float(2 * inertia / time)
-    return None
 
 
 # constraints, kept but not simulated yet ----------------------------------------------------------------------------
@@ -262,8 +307,6 @@ def constraints(builder: Builder, scope: Scope, is_main: bool) -> None:
     for section in ("equality", "contact"):
         for element in scope.source.items(section):
             _constraint(builder, scope, element, section, is_main)
-    for element in scope.source.items("tendon"):
-        _tendon(builder, scope, element, is_main)
     if any(e.tag == "flex" for e in scope.source.items("deformable")):
         builder.report.changes("<flex>")
 
@@ -299,32 +342,6 @@ def _value(text: str) -> Any:
     except ValueError:
         return text
     return numbers[0] if len(numbers) == 1 else numbers
-
-
-def _tendon(builder: Builder, scope: Scope, element: Element, is_main: bool) -> None:
-    if element.tag not in ("fixed", "spatial"):
-        raise element.error(f"<{element.tag}> is not a tendon")
-    resolved = scope.source.defaults.resolved(element, "main", "tendon")
-    for name in ("stiffness", "damping", "armature"):
-        if any(resolved.floats(name, None, (0.0,))):
-            builder.report.changes(f"{name} of a {element.tag} tendon")
-    bounds = resolved.floats("range", 2, (0.0, 0.0), finite=False)
-    kept: dict[str, Any] = {"kind": f"{element.tag} tendon", "name": scope.named(resolved.get("name", ""))}
-    if is_limited(resolved, "limited", bounds, scope.source.compiler.autolimits):
-        kept["limit"] = bounds
-    kept["friction"] = resolved.number("frictionloss", 0.0)
-    for part in element.children:
-        names = [(part.tag, part.get(part.tag, ""))] if part.tag in ("joint", "site", "geom") else []
-        for kind, name in names:
-            if not scopes_of(builder, scope, kind, name):
-                if is_main and not builder.report.changed:
-                    raise part.error(f'a tendon refers to the {kind} "{name}", which does not exist')
-                return
-    if element.tag == "fixed":
-        kept["joints"] = [(scope.named(e.require("joint")), e.number("coef", 1.0)) for e in element.all("joint")]
-    else:
-        kept["path"] = [(e.tag, dict(e.attributes)) for e in element.children]
-    builder.robot.constraints.append(kept)
 
 
 # keyframes and what is only looked at --------------------------------------------------------------------------------

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from ...model.description import INFINITE, Description, Joint, Link, Shape
-from ...model.errors import ModelError, UnsupportedWarning
+from ...model.errors import ModelError, UnsupportedWarning, warn_caller
 from ..xml import Element, FileError, MissingFileError, confined, folder_of, parse
 from .quantities import (
     GREY,
@@ -263,7 +262,7 @@ class _Reader:
             said.append(
                 f"{len(self.missing)} meshes not found in {where} ({named}), only contact and pictures need them"
             )
-        warnings.warn(f"{self.root.file}: {'; '.join(said)}", UnsupportedWarning, stacklevel=4)
+        warn_caller(f"{self.root.file}: {'; '.join(said)}", UnsupportedWarning)
 
 
 def _form(s: Shape) -> tuple:

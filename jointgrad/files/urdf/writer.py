@@ -43,7 +43,7 @@ def to_urdf(robot: Description) -> str:
 def _refuse_whole(robot: Description, below_world: list[str]) -> None:
     if not robot.name.strip() or robot.name != robot.name.strip():
         raise ModelError(f"URDF cannot say: robot name {robot.name!r}, empty or with blanks around it")
-    for what in ("keyframes", "constraints"):
+    for what in ("keyframes", "constraints", "tendons"):
         if getattr(robot, what):
             raise ModelError(f'URDF cannot say: {what} of robot "{robot.name}"; clear robot.{what} to leave them out')
     count = Counter(joint.child for joint in robot.joints.values())

@@ -12,6 +12,7 @@ STEEL, ORANGE, GREEN, WHITE = (
     (0.95, 0.95, 0.95, 1.0),
 )
 LINK = 0.5  # length of a pendulum's and a club's link, m
+BALL = 0.04  # radius of a double pendulum's masses, m
 # mass and inertia of the first link and of those behind it
 FIRST, BEHIND = (1.0, (0.00494875, 0.00494174, 0.002219)), (2.16, (0.00539427, 0.0048979, 0.00311573))
 
@@ -37,11 +38,12 @@ def double_pendulum(
     masses: tuple[float, float] = (1.0, 1.0),
     damping: tuple[float, float] = (0.0, 0.0),
 ) -> Description:
-    """Two point masses on massless rods, hanging along -z, turning about y; both joints driven."""
+    """Two balls of 4 cm on massless rods, hanging along -z, turning about y; both joints driven."""
     robot = Description("double_pendulum")
     for i, (length, mass) in enumerate(zip(lengths, masses, strict=True)):
-        link = robot.add_link(f"link{i}", mass, (0.0, 0.0, -length))
-        link.shapes.append(Shape("sphere", (0.04,), (0.0, 0.0, -length), role="visual", color=ORANGE))
+        # mass points would feel 0.3 % less inertia at the default lengths, but other tools refuse bodies without any
+        link = robot.add_link(f"link{i}", mass, (0.0, 0.0, -length), (0.4 * mass * BALL**2,) * 3)
+        link.shapes.append(Shape("sphere", (BALL,), (0.0, 0.0, -length), role="visual", color=ORANGE))
         parent, at = (f"link{i - 1}", (0.0, 0.0, -lengths[0])) if i else (None, (0.0, 0.0, 0.0))
         robot.add_joint(f"joint{i}", "continuous", parent, f"link{i}", position=at, axis=(0, 1, 0), damping=damping[i])
         robot.add_actuator(f"motor{i}", f"joint{i}")
@@ -69,7 +71,8 @@ def golf(damping: float = 0.0) -> Description:
     Figures: p2.urdf and sphere.urdf of diffarticulated (Apache-2.0). The ball's inertia is that of a ball, there 1 kg
     m^2, and the tee's that of its box. Boxes are taken as half extents as in that engine, for only so the club spans
     its link. Joint damping and friction are 1 in the file and unread by that engine: damping is an argument here. The
-    ball starts 2.5 cm over its rest on the tee, as there. Both links have their mass at their end.
+    ball starts 2.5 cm over its rest on the tee, as there. Both links have their mass at their end. The first has no
+    shape there and is drawn as thick as the club.
     """
     robot = Description("golf")
     for i, (mass, inertia) in enumerate((FIRST, BEHIND)):
@@ -78,7 +81,7 @@ def golf(damping: float = 0.0) -> Description:
         robot.add_joint(f"joint{i}", "continuous", parent, f"link{i}", position=at, axis=(1, 0, 0), damping=damping)
         robot.add_actuator(f"motor{i}", f"joint{i}")
     along = (0.0, LINK / 2, 0.0)
-    robot.link("link0").shapes.append(Shape("box", (0.015, LINK / 2, 0.015), along, role="visual", color=STEEL))
+    robot.link("link0").shapes.append(Shape("box", (0.025, LINK / 2, 0.025), along, role="visual", color=STEEL))
     robot.link("link1").shapes.append(Shape("box", (0.025, LINK / 2, 0.025), along, color=ORANGE))
     add_solid_link(robot, "tee", [Shape("box", (0.025, 0.025, 0.025), color=GREEN)], mass=1.0)
     robot.add_joint("tee_joint", "fixed", None, "tee", position=(0.0, -0.1, -0.925))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..description import KINDS, Description
+from ..description import ACTUATORS, KINDS, Description
 
 
 def random_tree(
@@ -19,9 +19,10 @@ def random_tree(
     actuators: bool = True,
     several: bool = True,
     drag: bool = False,
+    tendons: bool = False,
 ) -> Description:
     """n links in `trees` trees. passive: random damping, springs and armature; several: some links have two joints; drag:
-    random boxes for a medium to act on."""
+    random boxes for a medium to act on; tendons: two over all joints of one coordinate, with a drive of each kind."""
     rng, shapes = np.random.default_rng(seed), np.random.default_rng(seed + 1_000_000)
     robot = Description(f"random{seed}", base=base)
     inner = [k for k in kinds if k != "free"]
@@ -40,6 +41,8 @@ def random_tree(
             _add_joint(robot, rng, f"joint{i}b", rng.choice(inner), parent, f"link{i}", passive)
     if actuators:
         _add_actuators(robot, rng)
+    if tendons:
+        _add_tendons(robot, shapes)
     return robot
 
 
@@ -69,9 +72,24 @@ def _add_joint(robot, rng, name, kind, parent, child, passive) -> None:
 
 def _add_actuators(robot, rng) -> None:
     kinds = ("torque", "position", "velocity")
-    drivable = [j for j in robot.joints.values() if j.kind in ("revolute", "continuous", "prismatic")]
-    for k, joint in enumerate(drivable):
+    for k, joint in enumerate(_drivable(robot)):
         robot.add_actuator(
             f"motor_{joint.name}", joint.name, kinds[k % 3], gain=rng.uniform(0.5, 3), damping=rng.uniform(0, 0.5),
             gear=rng.uniform(0.5, 2), bias=tuple(rng.normal(size=3) * 0.1),
         )  # fmt: skip
+
+
+def _drivable(robot) -> list:
+    return [j for j in robot.joints.values() if j.kind in ("revolute", "continuous", "prismatic")]
+
+
+def _add_tendons(robot, rng) -> None:
+    """One is at its rest in one point, the other is slack along a piece."""
+    for name, rest in (("taut", (0.2, 0.2)), ("loose", (-0.1, 0.1))):
+        terms = [(joint.name, float(rng.normal())) for joint in _drivable(robot)]
+        robot.add_tendon(name, terms, stiffness=rng.uniform(0.5, 2), damping=rng.uniform(0.1, 0.5), rest=rest)
+        for kind in ACTUATORS:
+            robot.add_actuator(
+                f"{kind}_{name}", tendon=name, kind=kind, gain=rng.uniform(0.5, 3), damping=rng.uniform(0, 0.5),
+                gear=rng.uniform(0.5, 2), bias=tuple(rng.normal(size=3) * 0.1),
+            )  # fmt: skip

@@ -14,11 +14,13 @@ PARTS = ("hip", "thigh", "calf")
 def a1() -> Description:
     """Unitree A1: 13 moving bodies, 13.74 kg, twelve torque actuators of 33.5 N m; its trunk stands at z = 0.27 m.
 
-    Figures: Unitree's a1_description (BSD-3). That file gives the inertias of thigh and calf about their joint, and
-    products with the other sign: 0.0030 kg m^2 for a calf whose mass at its two ends would have 0.0017. Moved to the
-    centre of mass, as here, both are like Go2's. The moments of trunk and hip differ by under 2 %; they are as filed.
-    Left out: the IMU's 1 g.
+    Figures: Unitree's a1_description (BSD-3), thigh and calf corrected (see below). Left out: the IMU's 1 g.
     """
+    # That file gives the inertias of thigh and calf about their joint, and products with the other sign. For the calf this
+    # is certain: no 0.166 kg within its 0.2 m can have more than 0.0017 kg m^2 about their centre (half at either end), and
+    # 0.0030 are filed. For the thigh it follows from Go2's, of the same build and 1.14 times the mass: filed are products xz
+    # of 0.34 and yz of 0.02 g m^2, there -0.29 and 0.81; moved to the centre of mass they are -0.25 and 0.60, and the calf
+    # has Go2's 0.0011 kg m^2. The moments of trunk and hip would change by under 2 %; they are as filed.
     robot = Description("a1", base="free")
     trunk = robot.add_link(
         "trunk", 6.0, (0.0, 0.0041, -0.0005), (0.0158533, -3.66e-5, -6.11e-5, 0.0377999, -2.75e-5, 0.0456542)

@@ -2,12 +2,14 @@
 
 All rows of a world are one problem, solved by a fixed number of sweeps; its reverse is exact for what was computed.
 The pieces: paths.py (how trees answer), rows.py and ties.py (the problem), gauss_seidel.py (its solution and the same
-backwards), response.py (impulses to rates, and back to inertias), pulls.py (back to rows and parameters).
+backwards), response.py (impulses to rates, and back to inertias), pulls.py (back to rows and parameters). Stages of their own,
+for those who ask: loads.py (forces on links), margins.py (how near another outcome was).
 """
 
 from ....compiler.kernel import kernel, sweep
 from ..articulated import multipliers
 from .gauss_seidel import matrix_adjoint, sweeps, sweeps_adjoint
+from .loads import loads_felt
 from .pulls import impulse_cotangents, rows_adjoint
 from .response import inertia_adjoint, kicks, zero
 from .rows import blocks, couplings
@@ -49,10 +51,12 @@ def contact_adjoint(
     tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, multiplier, touch, touch_bar, block,
     block_bar, call
 ):  # fmt: skip
-    """Reads work_bar.kick; adds to the cotangents of all that it reads."""
+    """Reads work_bar.kick, and block_bar.load where contact forces are outputs; adds to the cotangents of all that it reads."""
     if block.n > 0:
         multipliers(tree, work, work_bar.kick, multiplier)
         impulse_cotangents(tree, params, multiplier, block, block_bar)
+        if call.wants_loads != 0:
+            loads_felt(block, block_bar)
         sweeps_adjoint(tree, params, block, block_bar)
         matrix_adjoint(tree, params, block, block_bar)
         inertia_adjoint(tree, params, assembly, assembly_bar, work, work_bar, multiplier, block, block_bar, call)

@@ -12,7 +12,7 @@ Algorithm 1, corrected).
 
 from ....algebra.spatial import add
 from ....compiler.elementary import clamp, inverse, maximum, root, safe_div, select
-from ....compiler.kernel import accumulate, kernel, sweep
+from ....compiler.kernel import accumulate, inlined, kernel, sweep
 from ....compiler.reverse import adjoint
 from ....compiler.trace import traced
 from .paths import POINT, SPIN
@@ -145,7 +145,7 @@ def prepare(tree, params, block):
             block.G[own] = own_rows(block.D[k], block.A[own])
 
 
-@sweep
+@inlined
 def update(tree, block, t, k, newest):
     """Impulses of block k after sweep t + 1; `newest` are those of block k - 1."""
     n, own, last = block.n, block.own[k], block.own[k] - 1
@@ -251,7 +251,7 @@ def returned(x_bar, G, e):
     return tuple(x_bar[j] + G[j] * e[0] + G[3 + j] * e[1] + G[6 + j] * e[2] for j in range(3))
 
 
-@sweep
+@inlined
 def update_adjoint(tree, block, block_bar, t, k):
     n, own, kind = block.n, block.own[k], block.kind[k]
     x_bar = block_bar.x[k]
@@ -356,7 +356,7 @@ def with_mirror(A_bar, mirror):
     return tuple(A_bar[3 * i + j] + mirror[3 * j + i] for i in range(3) for j in range(3))
 
 
-@sweep
+@inlined
 def history(tree, params, block, block_bar, k, s, is_late):
     """Sum over sweeps of e_k x_s^T, with x_s from before or after the sweep."""
     n, total = block.n, none9(params.world_dt[0])

@@ -7,7 +7,7 @@ what the joints take (Featherstone 2008, sec. 7.3, on forces alone).
 from ....algebra import inertia
 from ....algebra.spatial import add, scale, sub
 from ....algebra.spatial import work as motion_work
-from ....compiler.kernel import sweep
+from ....compiler.kernel import inlined, sweep
 from ....compiler.trace import traced
 
 # kinds of blocks: a point with Coulomb friction, its torsion and rolling, rows with fixed bounds
@@ -74,7 +74,7 @@ def open_block(tree, block, kind, source, a, b):
     return k
 
 
-@sweep
+@inlined
 def along_path(tree, work, block, side, rows, last, first):
     """Carry rows down the path of a side, from place `last` to place `first`."""
     start = tree.path_first[block.body[side]]
@@ -84,7 +84,7 @@ def along_path(tree, work, block, side, rows, last, first):
     return rows
 
 
-@sweep
+@inlined
 def reach_roots(tree, work, block, k):
     """Efforts of a block's rows at all joints of its paths, force at and answer of its roots."""
     a, b = 2 * k, 2 * k + 1
@@ -98,7 +98,7 @@ def reach_roots(tree, work, block, k):
     settle(work, block, b, g)
 
 
-@sweep
+@inlined
 def settle(work, block, side, rows):
     root = block.root[side]
     if root >= 0:

@@ -325,18 +325,32 @@ def prepare(tree, params, state, work, block_bar):
 
 
 @kernel
+def ties_adjoint(
+    tree, params, params_bar, state, state_bar, work, work_bar, multiplier, touch, touch_bar, block, block_bar
+):  # fmt: skip
+    for k in range(block.n):
+        if block.kind[k] == BOUNDED:
+            if tree.tie_kind[block.source[k]] == JOINT_TIE:
+                joints_adjoint(tree, params, params_bar, state, state_bar, multiplier, block, block_bar, k)
+            else:
+                loop_adjoint(
+                    tree, params, params_bar, work, work_bar, multiplier, touch, touch_bar, block, block_bar, k
+                )
+
+
+@kernel
 def rows_adjoint(
     tree, params, params_bar, state, state_bar, work, work_bar, multiplier, touch, touch_bar, block, block_bar
 ):  # fmt: skip
     """Adds to everything but the tables of blocks."""
     prepare(tree, params, state, work, block_bar)
+    if tree.n_ties != 0:
+        ties_adjoint(
+            tree, params, params_bar, state, state_bar, work, work_bar, multiplier, touch, touch_bar, block, block_bar
+        )
     for k in range(block.n):
         if block.kind[k] != BOUNDED:
             point_adjoint(tree, params, params_bar, work, work_bar, multiplier, touch, touch_bar, block, block_bar, k)
-        elif tree.tie_kind[block.source[k]] == JOINT_TIE:
-            joints_adjoint(tree, params, params_bar, state, state_bar, multiplier, block, block_bar, k)
-        else:
-            loop_adjoint(tree, params, params_bar, work, work_bar, multiplier, touch, touch_bar, block, block_bar, k)
     for b in range(tree.n_bodies):
         if tree.kind[b] == FREE:
             free_adjoint(tree, work, work_bar, block, block_bar, b)

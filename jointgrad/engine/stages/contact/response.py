@@ -10,7 +10,7 @@ from ....algebra import inertia
 from ....algebra.spatial import add, moved_pose, scale
 from ....algebra.spatial import work as motion_work
 from ....algebra.vector import cross, dot, transposed_times
-from ....compiler.kernel import accumulate, kernel, sweep
+from ....compiler.kernel import accumulate, inlined, kernel, sweep
 from ....compiler.reverse import adjoint
 from ....compiler.trace import traced
 from ....model.arrays import FREE
@@ -61,7 +61,7 @@ def free_rates(pose, arm, m):
     return (*add(m[3:], cross(m[:3], arm)), *transposed_times(pose[:9], m[:3]))
 
 
-@sweep
+@inlined
 def pushed_joints(tree, block, k, last):
     """Efforts and root motions of one block's impulses."""
     x = block.x[last + k]
@@ -112,7 +112,7 @@ def list_members(tree, block):
     block.member_first[tree.n_trees] = m
 
 
-@sweep
+@inlined
 def effort_at(tree, params, block, side, d):
     """What a side's rows leave at any joint of its tree: nothing off its paths."""
     place, L = tree.place[d], tree.most_path
@@ -134,7 +134,7 @@ def answered(S, U, D_inv, effort, rows):
     return rates, joined(add(m, scale(S, r)) for m, r in zip(three(rows), rates, strict=True))
 
 
-@sweep
+@inlined
 def answers(tree, params, work, block, block_bar, side, t):
     """Y: rates of every joint of the tree for unit impulses of a side's rows."""
     n, base = tree.n_bodies, side * tree.most_dofs - tree.tree_dof[t]
@@ -166,7 +166,7 @@ def mixed_rows(w, S, rows):
     )
 
 
-@sweep
+@inlined
 def side_on(tree, block, s, t):
     """The side of block s that is on tree t, or -1."""
     if tree.body_tree[block.body[2 * s]] == t:
@@ -176,7 +176,7 @@ def side_on(tree, block, s, t):
     return -1
 
 
-@sweep
+@inlined
 def mixtures(tree, params, block, block_bar, side, t):
     """W = S Y^T for a side's rows."""
     k, root, D = side // 2, tree.tree_root[t], tree.most_dofs
@@ -307,7 +307,7 @@ def plus_ten(a, b):
     return add(a, b)
 
 
-@sweep
+@inlined
 def pull_joint(tree, params, work, work_bar, multiplier, block, block_bar, t, b, i):
     """M_bar between a degree of freedom i of body b and all on its path, pulled back to axes and composite inertia."""
     D, first, root = tree.most_dofs, tree.tree_dof[t], tree.tree_root[t]

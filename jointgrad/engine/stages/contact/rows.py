@@ -11,7 +11,7 @@ from ....algebra.spatial import add, neg, scale, sub
 from ....algebra.spatial import work as motion_work
 from ....algebra.vector import cross, outer
 from ....compiler.elementary import detached, inverse, maximum, minimum, select
-from ....compiler.kernel import kernel, sweep
+from ....compiler.kernel import inlined, kernel, sweep
 from ....compiler.reverse import adjoint
 from ....compiler.trace import traced
 from ....model.arrays import IMPULSE
@@ -123,7 +123,8 @@ def finish(tree, params, work, touch, block, i, k, row):
 @kernel
 def blocks(tree, params, state, work, touch, block):
     block.n = 0
-    tie_blocks(tree, params, state, work, touch, block)
+    if tree.n_ties != 0:
+        tie_blocks(tree, params, state, work, touch, block)
     for i in range(touch.n):
         p = touch.pair[i]
         if tree.pair_law[p] == IMPULSE:
@@ -163,7 +164,7 @@ def transposed_block(A):
     return tuple(A[3 * j + i] for i in range(3) for j in range(3))
 
 
-@sweep
+@inlined
 def are_coupled(tree, block, k, s):
     """Whether two blocks push on a common tree."""
     world = tree.n_trees
@@ -199,7 +200,7 @@ def list_couplings(tree, touch, block):
             block.seen[s] = block.seen[s] + 1
 
 
-@sweep
+@inlined
 def shared_response(tree, work, block, i, j, A):
     """Add to A what sides i and j feel of each other: through a common free root, and through common joints."""
     if block.root[i] >= 0 and block.root[i] == block.root[j]:

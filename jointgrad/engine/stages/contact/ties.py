@@ -8,14 +8,20 @@ or two orientations (WELD).
 
 from ....algebra.spatial import add, neg, sub
 from ....algebra.vector import column, cross, scale
-from ....compiler.elementary import detached, inverse, maximum, select
-from ....compiler.kernel import any_above, sweep
+from ....compiler.elementary import clamp, detached, inverse, maximum, select
+from ....compiler.kernel import any_above, kernel, sweep
 from ....compiler.reverse import adjoint
 from ....compiler.trace import traced
 from ....model.arrays import CONNECT, JOINT_TIE, MIMIC_ROW, NO_ROW, STOP_ROW
+from ....model.laws import Impulse
 from .paths import BOUNDED, IN_FIRST, both, joined, open_block, passed, reach_roots, settle
 
 BIG = float("inf")
+
+
+def gentle(speed):
+    """The speed at which stabilisation closes an error: what starts far off is brought back, not thrown."""
+    return clamp(speed, -Impulse.push_limit, Impulse.push_limit)
 
 
 @traced
@@ -26,12 +32,12 @@ def no_row(anything):
 
 @traced
 def stop_demand(q, closing, limit, stabilisation, margin, dt):
-    """The rate away from the nearer limit shall not fall below what takes the joint back."""
+    """The rate away from the nearer limit shall not fall below what takes the joint back, gently where it starts far out."""
     to_low, to_high = q - limit[0], limit[1] - q
     gap = select(to_high > to_low, to_low, to_high)
     is_active = margin > gap
     # an infinite gap must not meet a zero
-    return select(is_active, closing + stabilisation * select(is_active, gap, 0.0) * inverse(dt), 0.0)
+    return select(is_active, closing + gentle(stabilisation * select(is_active, gap, 0.0) * inverse(dt)), 0.0)
 
 
 @traced
@@ -59,7 +65,7 @@ def friction_row(rate, qdd, friction, dt):
 
 @traced
 def mimic_demand(q, closing, q2, mimic, stabilisation, dt):
-    return closing + stabilisation * (q - mimic[0] * q2 - mimic[1]) * inverse(dt)
+    return closing + gentle(stabilisation * (q - mimic[0] * q2 - mimic[1]) * inverse(dt))
 
 
 @traced
@@ -220,7 +226,7 @@ def loop_closing(rows_a, v_a, rise_a, rows_b, v_b, rise_b, dt):
 @traced
 def connect_demand(closing, A, B, stabilisation, dt):
     pull = stabilisation * inverse(dt)
-    return tuple(c + pull * (x - y) for c, x, y in zip(closing, A[9:], B[9:], strict=True))
+    return tuple(c + gentle(pull * (x - y)) for c, x, y in zip(closing, A[9:], B[9:], strict=True))
 
 
 @traced
@@ -230,7 +236,7 @@ def weld_demand(closing, A, B, stabilisation, dt):
     for j in range(3):
         turn = add(turn, cross(column(B, j), column(A, j)))
     pull = 0.5 * stabilisation * inverse(dt)
-    return tuple(c + pull * x for c, x in zip(closing, turn, strict=True))
+    return tuple(c + gentle(pull * x) for c, x in zip(closing, turn, strict=True))
 
 
 @traced
@@ -261,7 +267,7 @@ def loop_tie(tree, params, work, touch, block, t):
     reach_roots(tree, work, block, k)
 
 
-@sweep
+@kernel
 def tie_blocks(tree, params, state, work, touch, block):
     for t in range(tree.n_ties):
         if tree.tie_kind[t] == JOINT_TIE:

@@ -1,0 +1,250 @@
+"""What touches what in a state, by name: read off the tables that a step leaves behind."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from ..compiler.field import Frame
+from ..model.arrays import CONNECT, FRICTION_ROW, IMPULSE, JOINT_TIE, MIMIC_ROW, NO_ROW, STOP_ROW, Model
+from ..model.laws import FRICTION_LAWS
+from .stages.contact.paths import BOUNDED, POINT
+
+LAWS = {IMPULSE: "impulse"} | {code: f"spring ({name})" for name, code in FRICTION_LAWS.items()}
+TIE_ROWS = {STOP_ROW: "limit", FRICTION_ROW: "friction", MIMIC_ROW: "mimic"}
+
+
+@dataclass(frozen=True)
+class Contact:
+    """A point where two shapes touch. Force (N) and torque (N m, of torsional and rolling friction) act on the first of the two;
+    the normal points from the second to the first; all in world axes. mode is open (near, but nothing presses), stick or slip."""
+
+    links: tuple[str, str]
+    shapes: tuple[str, str]
+    point: np.ndarray
+    normal: np.ndarray
+    gap: float
+    force: np.ndarray
+    torque: np.ndarray
+    law: str
+    mode: str
+
+    def __str__(self) -> str:
+        pressed = f"{self.normal @ self.force:.4g} N, {self.mode}" if self.mode != "open" else "open"
+        return f'"{self.links[0]}" on "{self.links[1]}", gap {self.gap:.3g} m, {pressed}'
+
+
+@dataclass(frozen=True)
+class ContactTable:
+    """Contacts of one environment, a row per point."""
+
+    links: list[tuple[str, str]]
+    shapes: list[tuple[str, str]]
+    point: np.ndarray
+    normal: np.ndarray
+    gap: np.ndarray
+    force: np.ndarray
+    torque: np.ndarray
+    law: list[str]
+    mode: list[str]
+
+    @classmethod
+    def of(cls, contacts: list[Contact]) -> ContactTable:
+        columns: dict[str, Any] = {f.name: [getattr(c, f.name) for c in contacts] for f in fields(cls)}
+        for name in ("point", "normal", "force", "torque"):
+            columns[name] = np.array(columns[name]).reshape(-1, 3)
+        columns["gap"] = np.array(columns["gap"], dtype=float)
+        return cls(**columns)
+
+    def __len__(self) -> int:
+        return len(self.links)
+
+
+@dataclass(frozen=True)
+class Tie:
+    """A row that does not come from shapes. kind: limit, friction or mimic of a joint (force along it, N or N m), or a loop's
+    connect (force, N) or weld (torque, N m) on the first of its two bodies, world axes. mode: open (nothing presses), stick
+    (the row holds), slip (dry friction gives way)."""
+
+    kind: str
+    name: str
+    force: Any
+    mode: str
+
+
+@dataclass(frozen=True)
+class Problem:
+    """The contact problem of one pack of environments, first to last, with the lanes on the last axis."""
+
+    model: Model
+    first: int
+    last: int
+    pair: list[int]
+    point: np.ndarray
+    normal: np.ndarray
+    gap: np.ndarray
+    force: np.ndarray
+    speed: np.ndarray
+    kind: list[int]
+    source: list[int]
+    x: np.ndarray
+    D: np.ndarray
+    A: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    weight: np.ndarray
+    friction: np.ndarray
+    couplings: list[tuple[int, int, int]]
+
+    def _value(self, name: str, row: int | None, lane: int) -> float:
+        """A parameter of this lane's environment."""
+        array = self.model.params[name]
+        own = array if self.model.is_shared(name) else array[self.first + lane]
+        return float(own if row is None else own[row])
+
+    def contacts(self, lane: int) -> list[Contact]:
+        dt = self._value("world.dt", None, lane)
+        blocks = {
+            (s, k == POINT): n for n, (k, s) in enumerate(zip(self.kind, self.source, strict=True)) if k != BOUNDED
+        }
+        return [self._contact(i, lane, dt, blocks) for i in range(len(self.pair)) if self._is_near(i, lane)]
+
+    def _is_near(self, i: int, lane: int) -> bool:
+        tree, p = self.model.topology.tree, self.pair[i]
+        margin = self._value("pair.margin", tree["pair_row"][p], lane) if tree["pair_law"][p] == IMPULSE else 0.0
+        # what is not a number is not hidden
+        return not self.gap[i, lane] >= margin
+
+    def _contact(self, i: int, lane: int, dt: float, blocks: dict) -> Contact:
+        tree, t, p = self.model.topology.tree, self.model.topology, self.pair[i]
+        a, b, row, law = tree["pair_a"][p], tree["pair_b"][p], tree["pair_row"][p], tree["pair_law"][p]
+        normal, torque = self.normal[i, :, lane].copy(), np.zeros(3)
+        if law == IMPULSE and (i, True) in blocks:
+            k = blocks[i, True]
+            axes = np.array([normal, *across(normal)])
+            force, mode = self.x[k, :3, lane] @ axes / dt, self._mode(k, lane)
+            if (i, False) in blocks:
+                torque = self.x[blocks[i, False], :3, lane] @ axes / dt
+        else:
+            force = np.zeros(3) if law == IMPULSE else self.force[i, :, lane].copy()
+            slips = self.speed[i, lane] > self._value("pair.transition", row, lane)
+            mode = "open" if not normal @ force > 0 else "slip" if slips else "stick"
+        return Contact(
+            (link_of_shape(self.model, a), link_of_shape(self.model, b)), (t.shape_names[a], t.shape_names[b]),
+            self.point[i, :, lane].copy(), normal, float(self.gap[i, lane]), force, torque, LAWS[law], mode,
+        )  # fmt: skip
+
+    def _mode(self, k: int, lane: int) -> str:
+        n, t1, t2, part = self.x[k, :, lane]
+        friction = self.friction[k, 0, lane]
+        if not n > 0:
+            return "open"
+        is_cone = self.model.topology.tree["is_cone"]
+        holds = part >= 1.0 if is_cone else friction * n > max(abs(t1), abs(t2))
+        return "stick" if friction > 0 and holds else "slip"
+
+    def ties(self, lane: int) -> list[Tie]:
+        dt, found = self._value("world.dt", None, lane), []
+        for k, (kind, t) in enumerate(zip(self.kind, self.source, strict=True)):
+            if kind == BOUNDED:
+                found += self._tie(k, t, lane, dt)
+        return found
+
+    def _tie(self, k: int, t: int, lane: int, dt: float) -> list[Tie]:
+        tree, x = self.model.topology.tree, self.x[k, :3, lane]
+        if tree["tie_kind"][t] != JOINT_TIE:
+            name = self.model.topology.shape_names[tree["tie_a"][t]].rpartition(".")[0]
+            return [Tie("connect" if tree["tie_kind"][t] == CONNECT else "weld", name, x / dt, "stick")]
+        found = []
+        for j in range(3):
+            row = tree["tie_row"][3 * t + j]
+            if row == NO_ROW or not self.D[k, j, lane] > 0:
+                continue
+            low, high = self.low[k, j, lane], self.high[k, j, lane]
+            modes = ("open", "stick") if row == STOP_ROW else ("slip", "stick")
+            mode = modes[bool(low < x[j] < high)]
+            name = self.model.joint_names[tree["tie_frame"][3 * t + j]]
+            found.append(Tie(TIE_ROWS[row], name, float(self.weight[k, j, lane] * x[j] / dt), mode))
+        return found
+
+    def matrix(self, lane: int) -> np.ndarray:
+        """A on the rows that take part."""
+        n = len(self.kind)
+        A = np.zeros((n, 3, n, 3))
+        for k, s, p in self.couplings:
+            A[k, :, s, :] = self.A[p, :, lane].reshape(3, 3)
+        taking_part = np.flatnonzero(self.D[:n, :, lane].reshape(-1) > 0)
+        return A.reshape(3 * n, 3 * n)[np.ix_(taking_part, taking_part)]
+
+
+def across(n: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The tangents of a normal, as rows.py takes them (Duff et al. 2017)."""
+    sign = -1.0 if n[2] < 0 else 1.0
+    a = -1.0 / (sign + n[2])
+    b = n[0] * n[1] * a
+    return np.array([1 + sign * n[0] * n[0] * a, sign * b, -sign * n[0]]), np.array([b, sign + n[1] * n[1] * a, -n[1]])
+
+
+def link_of_shape(model: Model, shape: int) -> str:
+    j = model.topology.tree["shape_link"][shape]
+    return model.link_names[j] if j >= 0 else "world"
+
+
+def source_names(model: Model, number: float) -> tuple[str, str]:
+    """The two links of a pair of shapes, or the joint or loop of a tie, as margins.py numbers them."""
+    tree, k = model.topology.tree, int(number)
+    if k >= 0:
+        return link_of_shape(model, tree["pair_a"][k]), link_of_shape(model, tree["pair_b"][k])
+    t = -1 - k
+    if tree["tie_kind"][t] != JOINT_TIE:
+        return model.topology.shape_names[tree["tie_a"][t]].rpartition(".")[0], "loop"
+    names = [model.joint_names[tree["tie_frame"][r]] for r in range(3 * t, 3 * t + 3) if tree["tie_row"][r] != NO_ROW]
+    return ", ".join(dict.fromkeys(names)), "limit or friction"
+
+
+def _slip_speeds(model: Model, frame: Frame, pair: list[int]) -> np.ndarray:
+    """How fast the two sides of each point slide on each other, (points, lanes)."""
+    tree = model.topology.tree
+    v, pose = frame.table("work.v")[:, :, 0], frame.table("work.pose")[:, :, 0]
+    point, normal = frame.table("touch.point")[:, :, 0], frame.table("touch.normal")[:, :, 0]
+
+    def velocity(i: int, shape: int) -> np.ndarray:
+        b = tree["shape_body"][shape]
+        arm = point[i] - pose[tree["reference"][b], 9:]
+        return v[b, 3:] + np.cross(v[b, :3], arm, axis=0)
+
+    found = np.zeros((len(pair), frame.lanes))
+    for i, p in enumerate(pair):
+        relative = velocity(i, tree["pair_a"][p]) - velocity(i, tree["pair_b"][p])
+        slip = relative - normal[i] * (relative * normal[i]).sum(0)
+        found[i] = np.sqrt((slip**2).sum(0))
+    return found
+
+
+def problem_of(model: Model, frame: Frame, first: int, last: int) -> Problem:
+    """What the evaluation of a pack left in its tables."""
+    tree = model.topology.tree
+    slots, integers = frame.schema.slots, frame.integers
+
+    def whole(name: str, count: int) -> list[int]:
+        start = integers[slots[name]]
+        return integers[start : start + count].tolist()
+
+    def numbers(name: str, start: int, count: int) -> np.ndarray:
+        return frame.table(name)[start : start + count, :, 0].copy()
+
+    points = int(integers[slots["touch.n"]]) if tree["n_shapes"] else 0
+    n = int(integers[slots["block.n"]]) if tree["has_impulses"] else 0
+    pair = whole("touch.pair", points)
+    starts = whole("block.first", n + 1) if n else [0]
+    other = whole("block.other", starts[-1])
+    couplings = [(k, other[p], p) for k in range(n) for p in range(starts[k], starts[k + 1])]
+    return Problem(
+        model, first, last, pair, numbers("touch.point", 0, points), numbers("touch.normal", 0, points),
+        numbers("touch.gap", 0, points)[:, 0], numbers("touch.force", 0, points), _slip_speeds(model, frame, pair),
+        whole("block.kind", n), whole("block.source", n), numbers("block.x", tree["sweeps"] * n, n),
+        numbers("block.D", 0, n), numbers("block.A", 0, starts[-1]), numbers("block.low", 0, n), numbers("block.high", 0, n),
+        numbers("block.weight", 0, n), numbers("block.friction", 0, n), couplings,
+    )  # fmt: skip

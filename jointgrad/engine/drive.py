@@ -1,0 +1,102 @@
+"""The laws of actuators, for the stages whose joints or tendons they push; not a stage itself.
+
+An actuator pushes with gain (u - position or speed it serves) - damping speed + bias, within its force limit; position
+and speed are those of what it drives times the gear, which feels the force times the gear (as MuJoCo's transmissions do).
+"""
+
+from ..compiler.elementary import clamp
+from ..compiler.kernel import accumulate, sweep
+from ..compiler.reverse import adjoint
+from ..compiler.trace import traced
+from ..model.arrays import POSITION, TORQUE, VELOCITY
+
+
+def actuator_force(u, q, rate, gain, damping, bias, gear, control_limit, force_limit, serves_q, serves_rate):
+    length, speed = gear * q, gear * rate
+    command = clamp(u, *control_limit)
+    force = gain * (command - (length if serves_q else 0.0) - (speed if serves_rate else 0.0)) - damping * speed
+    force = force + bias[0] + bias[1] * length + bias[2] * speed
+    return gear * clamp(force, *force_limit)
+
+
+@traced
+def torque_drive(u, q, rate, gain, damping, bias, gear, control_limit, force_limit):
+    return actuator_force(u, q, rate, gain, damping, bias, gear, control_limit, force_limit, False, False)
+
+
+@traced
+def position_drive(u, q, rate, gain, damping, bias, gear, control_limit, force_limit):
+    return actuator_force(u, q, rate, gain, damping, bias, gear, control_limit, force_limit, True, False)
+
+
+@traced
+def velocity_drive(u, q, rate, gain, damping, bias, gear, control_limit, force_limit):
+    return actuator_force(u, q, rate, gain, damping, bias, gear, control_limit, force_limit, False, True)
+
+
+@traced
+def damper_drive(u, q, rate, gain, damping, bias, gear, control_limit, force_limit):
+    """The control sets how much the motion is damped."""
+    speed = gear * rate
+    force = bias[0] + bias[1] * (gear * q) + bias[2] * speed - (gain * clamp(u, *control_limit) + damping) * speed
+    return gear * clamp(force, *force_limit)
+
+
+@sweep
+def drive(tree, params, state, pushed, row, q, rate, a):
+    """Adds the force of actuator a, which sees this position and rate, to a row of what it pushes."""
+    kind, u = tree.actuator_kind[a], state.u[a]
+    gain, damping, bias, gear = (
+        params.actuator_gain[a],
+        params.actuator_damping[a],
+        params.actuator_bias[a],
+        params.actuator_gear[a],
+    )
+    command, limit = params.actuator_control_limit[a], params.actuator_force_limit[a]
+    if kind == TORQUE:
+        accumulate(pushed, row, torque_drive(u, q, rate, gain, damping, bias, gear, command, limit))
+    elif kind == POSITION:
+        accumulate(pushed, row, position_drive(u, q, rate, gain, damping, bias, gear, command, limit))
+    elif kind == VELOCITY:
+        accumulate(pushed, row, velocity_drive(u, q, rate, gain, damping, bias, gear, command, limit))
+    else:
+        accumulate(pushed, row, damper_drive(u, q, rate, gain, damping, bias, gear, command, limit))
+
+
+# the reverse ------------------------------------------------------------------------------------------------------------
+
+DRIVE_INPUTS = "u q rate gain damping bias gear control_limit force_limit"
+torque_drive_adjoint = adjoint(torque_drive, DRIVE_INPUTS)
+position_drive_adjoint = adjoint(position_drive, DRIVE_INPUTS)
+velocity_drive_adjoint = adjoint(velocity_drive, DRIVE_INPUTS)
+damper_drive_adjoint = adjoint(damper_drive, DRIVE_INPUTS)
+
+
+@sweep
+def drive_adjoint(tree, params, params_bar, state, state_bar, q, rate, bar, q_bar, q_row, rate_bar, rate_row, a):
+    """Of actuator a, which saw this position and rate, and whose force has the cotangent `bar`."""
+    kind, u = tree.actuator_kind[a], state.u[a]
+    gain, damping, bias, gear = (
+        params.actuator_gain[a],
+        params.actuator_damping[a],
+        params.actuator_bias[a],
+        params.actuator_gear[a],
+    )
+    command, limit = params.actuator_control_limit[a], params.actuator_force_limit[a]
+    if kind == TORQUE:
+        bars = torque_drive_adjoint(u, q, rate, gain, damping, bias, gear, command, limit, bar)
+    elif kind == POSITION:
+        bars = position_drive_adjoint(u, q, rate, gain, damping, bias, gear, command, limit, bar)
+    elif kind == VELOCITY:
+        bars = velocity_drive_adjoint(u, q, rate, gain, damping, bias, gear, command, limit, bar)
+    else:
+        bars = damper_drive_adjoint(u, q, rate, gain, damping, bias, gear, command, limit, bar)
+    accumulate(state_bar.u, a, bars[0])
+    accumulate(q_bar, q_row, bars[1])
+    accumulate(rate_bar, rate_row, bars[2])
+    accumulate(params_bar.actuator_gain, a, bars[3])
+    accumulate(params_bar.actuator_damping, a, bars[4])
+    accumulate(params_bar.actuator_bias, a, bars[5])
+    accumulate(params_bar.actuator_gear, a, bars[6])
+    accumulate(params_bar.actuator_control_limit, a, bars[7])
+    accumulate(params_bar.actuator_force_limit, a, bars[8])

@@ -1,0 +1,341 @@
+"""A step that was computed -> how near it was to one with other contacts, and what its contacts did.
+
+Trial values of all rows and sweeps are computed once more from the impulses that were kept. A row's margin is how far its
+trial value was from where its clamp changes (N s; N m s for rows that turn): from zero for a normal, from the friction
+bound for tangents, from the nearer bound for limits and dry friction. Within the smallest of them the derivative is
+that of a smooth function. The signature is a number that two steps share if every clamp acted alike in both.
+"""
+
+from ....algebra.spatial import add, sub
+from ....algebra.spatial import work as motion_work
+from ....algebra.vector import cross, dot, scale
+from ....compiler.elementary import inverse, maximum, minimum, safe_norm, select
+from ....compiler.kernel import kernel, sweep
+from ....compiler.trace import traced
+from ....model.arrays import IMPULSE, JOINT_TIE, PAIR_KINDS, STOP_ROW
+from .gauss_seidel import gathered
+from .paths import BOUNDED, POINT, SPIN
+
+READS = (
+    "state.q", "work.pose", "work.v", "touch.point", "touch.normal", "touch.gap", "touch.force", "touch.feature",
+    "block.rows", "block.active", "block.closing", "block.D", "block.G", "block.start", "block.x", "block.low", "block.high",
+    "block.friction",
+    "params.joint_limit", "params.pair_restitution", "params.pair_transition", "params.pair_margin", "params.pair_push_limit",
+    "params.pair_stabilisation", "params.world_dt", "params.world_limit_margin",
+)  # fmt: skip
+WRITES = ("margin.record",)
+
+FAR = float("inf")
+LOOK = 0.02  # how far beyond its margin a point that does not touch yet is looked for, m
+GOLDEN = 0.6180339887498949  # multiples of it fill the unit interval evenly
+HAS_FEATURES = (PAIR_KINDS.index("box_capsule"), PAIR_KINDS.index("box_box"))
+
+
+def size_of(x):
+    return maximum(x, -x)
+
+
+def counted(D, distance):
+    """A row without contact has no step size, and no margin."""
+    return select(D > 0.0, distance, FAR)
+
+
+def beside(y, bound):
+    """Distance of a trial value from a symmetric bound, and on which side it is: inside 1, below 0, above 2. No bound where
+    nothing presses: the row stays zero whatever is tried."""
+    side = select(y > bound, 2.0, select(-bound > y, 0.0, 1.0))
+    is_open = bound > 0.0
+    return select(is_open, size_of(size_of(y) - bound), FAR), select(is_open, side, 0.0)
+
+
+def between(y, low, high):
+    side = select(y > high, 2.0, select(low > y, 0.0, 1.0))
+    return minimum(size_of(y - low), size_of(high - y)), side
+
+
+# trial values, margin and code of each kind of block, as in gauss_seidel.py ----------------------------------------------
+
+
+@traced
+def cone_margin(x, y, G, friction, D):
+    n = maximum(y[0], 0.0)
+    most, change = friction[0] * n, n - x[0]
+    length = safe_norm((y[1] + G[3] * change, y[2] + G[6] * change))
+    is_open = most > 0.0
+    across = select(is_open, size_of(length - most), FAR)
+    code = select(n > 0.0, 1.0, 0.0) + select(is_open, select(length > most, 2.0, 4.0), 0.0)
+    return minimum(counted(D[0], size_of(y[0])), counted(D[1], across)), code
+
+
+@traced
+def pyramid_margin(x, y, G, friction, D, new):
+    n = maximum(y[0], 0.0)
+    most, change = friction[0] * n, n - x[0]
+    first, side1 = beside(y[1] + G[3] * change, most)
+    second, side2 = beside(y[2] + G[6] * change + G[7] * (new[1] - x[1]), most)
+    code = select(n > 0.0, 1.0, 0.0) + 3.0 * side1 + 9.0 * side2
+    across = minimum(counted(D[1], first), counted(D[2], second))
+    return minimum(counted(D[0], size_of(y[0])), across), code
+
+
+@traced
+def spin_margin(x, y, G, friction, D, new, normal):
+    turn, roll = friction[1] * normal[0], friction[2] * normal[0]
+    m0, s0 = beside(y[0], turn)
+    m1, s1 = beside(y[1] + G[3] * (new[0] - x[0]), roll)
+    m2, s2 = beside(y[2] + G[6] * (new[0] - x[0]) + G[7] * (new[1] - x[1]), roll)
+    return minimum(counted(D[0], m0), minimum(counted(D[1], m1), counted(D[2], m2))), s0 + 3.0 * s1 + 9.0 * s2
+
+
+@traced
+def bounded_margin(x, y, G, low, high, D, new):
+    m0, s0 = between(y[0], low[0], high[0])
+    m1, s1 = between(y[1] + G[3] * (new[0] - x[0]), low[1], high[1])
+    m2, s2 = between(y[2] + G[6] * (new[0] - x[0]) + G[7] * (new[1] - x[1]), low[2], high[2])
+    sides = tuple(select(d > 0.0, s, 0.0) for d, s in zip(D, (s0, s1, s2), strict=True))
+    return minimum(counted(D[0], m0), minimum(counted(D[1], m1), counted(D[2], m2))), (
+        sides[0] + 3.0 * sides[1] + 9.0 * sides[2]
+    )
+
+
+@sweep
+def margin_of(tree, block, t, k):
+    """Margin and code of block k in sweep t."""
+    n, own = block.n, block.own[k]
+    x, new = block.x[t * n + k], block.x[(t + 1) * n + k]
+    y = block.start[k]
+    for p in range(own, block.first[k + 1]):
+        y = gathered(y, block.G[p], block.x[t * n + block.other[p]])
+    for p in range(block.first[k], own):
+        y = gathered(y, block.G[p], block.x[(t + 1) * n + block.other[p]])
+    G, D, kind = block.G[own], block.D[k], block.kind[k]
+    if kind == POINT:
+        if tree.is_cone != 0:
+            return cone_margin(x, y, G, block.friction[k], D)
+        return pyramid_margin(x, y, G, block.friction[k], D, new)
+    if kind == SPIN:
+        return spin_margin(x, y, G, block.friction[k], D, new, block.x[(t + 1) * n + k - 1])
+    return bounded_margin(x, y, G, block.low[k], block.high[k], D, new)
+
+
+# a record of the step: see workspace.RECORD --------------------------------------------------------------------------------
+
+
+@traced
+def empty_record(anything):
+    nothing = 0.0 * anything
+    return (FAR, nothing, FAR, nothing, FAR, *(nothing,) * 9)
+
+
+def replaced(record, start, values):
+    return (*record[:start], *values, *record[start + len(values) :])
+
+
+def smaller(record, start, value, who):
+    is_less = record[start] > value
+    return replaced(record, start, (select(is_less, value, record[start]), select(is_less, who, record[start + 1])))
+
+
+@traced
+def with_margin(record, value, who, is_last, code, weight):
+    """A clamp of some sweep; the margin of the last sweep is that of the outcome."""
+    record = smaller(record, 0, value, who)
+    record = smaller(record, 2, select(is_last > 0.5, value, FAR), who)
+    return replaced(record, 13, (record[13] + weight * code,))
+
+
+@traced
+def with_gap(record, gap, margin, who):
+    """What another environment alone has come near to does not count."""
+    return smaller(record, 4, select(margin + LOOK > gap, size_of(gap - margin), FAR), who)
+
+
+@traced
+def with_stop(record, q, limit, margin, who, weight):
+    to_low, to_high = q - limit[0], limit[1] - q
+    gap = minimum(to_low, to_high)
+    record = smaller(record, 4, size_of(gap - margin), who)
+    side = select(to_high > to_low, 1.0, 2.0)
+    return replaced(record, 13, (record[13] + select(margin > gap, weight * side, 0.0),))
+
+
+@traced
+def with_point(
+    record, active, x, friction, is_cone, closing, approach, gap, restitution, stabilisation, push_limit, dt, weight
+):  # fmt: skip
+    """Counts, impact and signature of a point with impulses; `weight` belongs to the choices made before the sweeps."""
+    is_active, n, most = active[0] > 0.5, x[0], friction[0] * x[0]
+    is_pressed = select(is_active, n, 0.0) > 0.0
+    is_outside = select(is_cone > 0.5, select(1.0 > x[3], 1.0, 0.0),
+                        select(most > maximum(size_of(x[1]), size_of(x[2])), 0.0, 1.0))  # fmt: skip
+    slips = select(friction[0] > 0.0, is_outside, 1.0)
+    pressed, open_ = select(is_pressed, 1.0, 0.0), select(is_active, select(is_pressed, 0.0, 1.0), 0.0)
+    speed = select(is_pressed, maximum(-approach, 0.0), 0.0)
+    # which of the demands on the normal velocity was the larger
+    parting = -(stabilisation * gap * inverse(dt))
+    bounce = -(restitution * minimum(closing[0], 0.0))
+    choice = 1.0 + select(parting > push_limit, 2.0, 0.0)
+    bounces = select(bounce > minimum(parting, push_limit), 4.0, 0.0) + select(closing[0] < 0.0, 8.0, 0.0)
+    choice = choice + select(restitution > 0.0, bounces, 0.0)
+    return (
+        *record[:6],
+        record[6] + open_,
+        record[7] + pressed * (1.0 - slips),
+        record[8] + pressed * slips,
+        *record[9:11],
+        maximum(record[11], speed),
+        maximum(record[12], select(restitution > 0.0, speed, 0.0)),
+        record[13] + select(is_active, weight * choice, 0.0),
+    )
+
+
+@traced
+def with_impulse(record, x, before):
+    """Sizes of the last impulses, and of what the last sweep changed."""
+    size, change = record[9], record[10]
+    for i in range(3):
+        size, change = maximum(size, size_of(x[i])), maximum(change, size_of(x[i] - before[i]))
+    return replaced(record, 9, (size, change))
+
+
+@traced
+def with_spring(record, point, normal, gap, force, v_a, v_b, reference_a, reference_b, transition, weight):
+    """Counts of a point with a spring: it sticks while it slips more slowly than the transition of its friction."""
+    a = add(v_a[3:], cross(v_a[:3], sub(point, reference_a[9:])))
+    b = add(v_b[3:], cross(v_b[:3], sub(point, reference_b[9:])))
+    velocity = sub(a, b)
+    speed = safe_norm(sub(velocity, scale(normal, dot(velocity, normal))))
+    is_in = 0.0 > gap
+    pressed = select(is_in, select(dot(force, normal) > 0.0, 1.0, 0.0), 0.0)
+    slips = select(speed > transition, 1.0, 0.0)
+    return (
+        *record[:6], record[6] + select(is_in, 1.0 - pressed, 0.0), record[7] + pressed * (1.0 - slips),
+        record[8] + pressed * slips, *record[9:13], record[13] + weight * pressed,
+    )  # fmt: skip
+
+
+@traced
+def with_features(record, active, feature, weight):
+    total = 0.0
+    for i in range(7):
+        total = total + (i + 1.0) * GOLDEN * feature[i]
+    return replaced(record, 13, (record[13] + select(active > 0.5, weight * total, 0.0),))
+
+
+@traced
+def is_near(gap, margin):
+    return select(margin > gap, 1.0, 0.0)
+
+
+@sweep
+def name_of(block, touch, k):
+    """The pair of shapes of a block, or minus one less its tie."""
+    if block.kind[k] == BOUNDED:
+        return -1.0 - block.source[k]
+    return 1.0 * touch.pair[block.source[k]]
+
+
+@sweep
+def seed_of(block, touch, k):
+    """A number that the same candidate has whatever else touches."""
+    if block.kind[k] == BOUNDED:
+        return 3 * block.source[k]
+    i = block.source[k]
+    return 3 * (16 * touch.pair[i] + touch.part[i]) + (1 if block.kind[k] == POINT else 2)
+
+
+@sweep
+def weight_of(seed, t):
+    """Where a multiple of the golden ratio falls in the unit interval."""
+    return ((t + 1) * 100003 + seed) * GOLDEN % 1.0 + 0.125
+
+
+@traced
+def approach(rows_a, v_a, rows_b, v_b):
+    """Normal velocity before anything pushed or pulled."""
+    return motion_work(v_a, rows_a[:6]) + motion_work(v_b, rows_b[:6])
+
+
+@sweep
+def point_record(tree, params, work, touch, block, record, k):
+    i, n, T = block.source[k], block.n, tree.sweeps
+    speed = approach(block.rows[2 * k], work.v[block.body[2 * k]], block.rows[2 * k + 1], work.v[block.body[2 * k + 1]])
+    row = tree.pair_row[touch.pair[i]]
+    return with_point(
+        record, block.active[k], block.x[T * n + k], block.friction[k], 1.0 * tree.is_cone, block.closing[k], speed, touch.gap[i],
+        params.pair_restitution[row], params.pair_stabilisation[row], params.pair_push_limit[row], params.world_dt[0],
+        weight_of(seed_of(block, touch, k), -1),
+    )  # fmt: skip
+
+
+@sweep
+def touch_record(tree, params, work, touch, record, i):
+    p = touch.pair[i]
+    row, a, b = tree.pair_row[p], tree.shape_body[tree.pair_a[p]], tree.shape_body[tree.pair_b[p]]
+    weight = weight_of(3 * (16 * p + touch.part[i]), -2)
+    if tree.pair_law[p] != IMPULSE:
+        record = with_spring(
+            record, touch.point[i], touch.normal[i], touch.gap[i], touch.force[i], work.v[a], work.v[b],
+            work.pose[tree.reference[a]], work.pose[tree.reference[b]], params.pair_transition[row], weight,
+        )  # fmt: skip
+    if tree.pair_kind[p] == HAS_FEATURES[0] or tree.pair_kind[p] == HAS_FEATURES[1]:
+        record = with_features(record, is_near(touch.gap[i], params.pair_margin[row]), touch.feature[i], weight)
+    return record
+
+
+@sweep
+def stop_record(tree, params, state, record):
+    for r in range(3 * tree.n_ties):
+        if tree.tie_kind[r // 3] == JOINT_TIE and tree.tie_row[r] == STOP_ROW:
+            limit = params.joint_limit[tree.tie_frame[r]]
+            record = with_stop(
+                record, state.q[tree.tie_q[r]], limit, params.world_limit_margin[0], -1.0 - r // 3, weight_of(r, -3)
+            )
+    return record
+
+
+@kernel
+def margins(tree, params, state, work, touch, block, margin):
+    record = empty_record(params.world_dt[0])
+    n, T = block.n, tree.sweeps
+    for k in range(n):
+        name, seed = name_of(block, touch, k), seed_of(block, touch, k)
+        for t in range(T):
+            value, code = margin_of(tree, block, t, k)
+            record = with_margin(record, value, name, 1.0 if t == T - 1 else 0.0, code, weight_of(seed, t))
+        record = with_impulse(record, block.x[T * n + k], block.x[(T - 1) * n + k])
+        if block.kind[k] == POINT:
+            record = point_record(tree, params, work, touch, block, record, k)
+    for i in range(touch.n):
+        record = touch_record(tree, params, work, touch, record, i)
+    margin.record[0] = stop_record(tree, params, state, record)
+
+
+# points about to touch, or to part ----------------------------------------------------------------------------------------
+
+
+@traced
+def stretched(margin):
+    return margin + LOOK
+
+
+@sweep
+def stretch_margins(tree, params, margin):
+    for row in range(tree.n_pair_rows):
+        margin.own[row] = params.pair_margin[row]
+        params.pair_margin[row] = stretched(params.pair_margin[row])
+
+
+@sweep
+def unstretch_margins(tree, params, margin):
+    for row in range(tree.n_pair_rows):
+        params.pair_margin[row] = margin.own[row]
+
+
+@sweep
+def nearer(tree, touch, margin):
+    """The candidate nearest to its own margin; springs grow from nothing, and switch nothing on."""
+    for i in range(touch.n):
+        p = touch.pair[i]
+        if tree.pair_law[p] == IMPULSE:
+            margin.record[0] = with_gap(margin.record[0], touch.gap[i], margin.own[tree.pair_row[p]], 1.0 * p)

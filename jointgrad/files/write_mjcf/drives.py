@@ -1,0 +1,121 @@
+"""Tendons, constraints and actuators."""
+
+from __future__ import annotations
+
+from typing import Any
+from xml.sax.saxutils import quoteattr
+
+import numpy as np
+
+from ...model.description import Actuator, Description, Tendon
+from ...model.errors import ModelError
+from .words import WHOLE, named, primitives, refuse, text
+
+# our names of what is kept of <equality> and <contact>, and the attributes that name a part of the robot
+KEPT = {
+    "connect": "connect", "weld": "weld", "joint equality": "joint", "tendon equality": "tendon",
+    "contact pair": "pair", "contact exclusion": "exclude",
+}  # fmt: skip
+NAMES = ("name", "body1", "body2", "site1", "site2", "joint1", "joint2", "tendon1", "tendon2", "geom1", "geom2")
+
+
+def _turns(robot: Description, joint: str) -> bool:
+    return robot.joints[joint].kind in ("spherical", "free")
+
+
+def _part_name(robot: Description, joint: str, component: int, placed: Any) -> str:
+    """The joint of MuJoCo that one degree of freedom of ours is."""
+    suffixes = [suffix for suffix, _, _ in primitives(robot.joints[joint])] if not _turns(robot, joint) else [""]
+    return named(placed, joint + (suffixes[component] if len(suffixes) > 1 else ""))
+
+
+def tendon_lines(tendon: Tendon, robot: Description, placed: Any) -> list[str]:
+    """As a fixed tendon; one that only joins directions of a ball or free joint is said by its actuators' gears."""
+    terms, owner = tendon.full_terms(), f'tendon "{tendon.name}"'
+    if any(_turns(robot, joint) for joint, _, _ in terms):
+        refuse(owner, "a turn and other joints", len({joint for joint, _, _ in terms}) > 1)
+        refuse(owner, "damping or stiffness of a turn", tendon.damping or tendon.stiffness)
+        return []
+    kept = next((c for c in robot.constraints if c["kind"] == "fixed tendon" and c["name"] == tendon.name), {})
+    passive = f'stiffness="{float(tendon.stiffness)!r}" damping="{float(tendon.damping)!r}" springlength="{text(tendon.rest)}"'
+    return [
+        f"<fixed name={named(placed, tendon.name)} {passive}{_bounds(kept)}>",
+        *(f'<joint joint={_part_name(robot, j, k, placed)} coef="{float(c)!r}"/>' for j, c, k in terms),
+        "</fixed>",
+    ]
+
+
+def _bounds(kept: dict) -> str:
+    """Limit and dry friction of a tendon."""
+    limit = f' limited="true" range="{text(kept["limit"])}"' if "limit" in kept else ""
+    return f'{limit} frictionloss="{float(kept.get("friction", 0.0))!r}"'
+
+
+def add_constraint(kept: dict, robot: Description, placed: Any, sections: dict[str, list[str]]) -> None:
+    kind = kept["kind"]
+    if kind == "fixed tendon":
+        if kept["name"] not in robot.tendons:
+            raise ModelError(f'robot "{robot.name}" keeps limits of tendon "{kept["name"]}", which does not exist')
+    elif kind == "spatial tendon":
+        sections["tendon"] += _path(kept, placed)
+    elif kind in KEPT:
+        said = (_said(name, value, placed) for name, value in kept.items() if name not in ("kind", "class"))
+        section = "contact" if kind.startswith("contact") else "equality"
+        sections[section].append(f"<{KEPT[kind]}{''.join(said)}/>")
+    else:
+        raise ModelError(f'robot "{robot.name}" has a {kind}, which is not written to MJCF yet')
+
+
+def _said(name: str, value: Any, placed: Any) -> str:
+    if isinstance(value, str):
+        return f" {name}={named(placed, value) if name in NAMES and value != 'world' else quoteattr(value)}"
+    return f' {name}="{int(value) if name in WHOLE else text(value)}"'
+
+
+def _path(kept: dict, placed: Any) -> list[str]:
+    def step(tag: str, attributes: dict[str, str]) -> str:
+        names = ("site", "geom", "sidesite")
+        said = (f" {k}={named(placed, v) if k in names else quoteattr(v)}" for k, v in attributes.items())
+        return f"<{tag}{''.join(said)}/>"
+
+    lines = [f"<spatial name={named(placed, kept['name'])}{_bounds(kept)}>"]
+    return [*lines, *(step(tag, attributes) for tag, attributes in kept["path"]), "</spatial>"]
+
+
+def actuator_line(actuator: Actuator, robot: Description, placed: Any) -> str:
+    """force = gain u + bias + what the servo subtracts, all affine in position and speed."""
+    constant, per_position, per_speed = (float(x) for x in actuator.bias)
+    per_position -= actuator.gain if actuator.kind == "position" else 0.0
+    per_speed -= actuator.damping + (actuator.gain if actuator.kind == "velocity" else 0.0)
+    is_damper = actuator.kind == "damper"
+    gains = (0.0, 0.0, -actuator.gain) if is_damper else actuator.gain
+    gain = f'gaintype="{"affine" if is_damper else "fixed"}" gainprm="{text(gains)}"'
+    limits = ""
+    for what, limit in (("ctrl", actuator.control_limit), ("force", actuator.force_limit)):
+        if np.isfinite(limit).all():
+            limits += f' {what}limited="true" {what}range="{text(limit)}"'
+        else:
+            refuse(f'actuator "{actuator.name}"', f"a {what} limit on one side only", np.isfinite(limit).any())
+    return (
+        f"<general name={named(placed, actuator.name)} {_target(actuator, robot, placed)} {gain} "
+        f'biastype="affine" biasprm="{text((constant, per_position, per_speed))}"{limits}/>'
+    )
+
+
+def _target(actuator: Actuator, robot: Description, placed: Any) -> str:
+    """What it drives, and through which gears."""
+    terms = [(actuator.joint, 1.0, actuator.component)]
+    if actuator.tendon:
+        terms = robot.tendon(actuator.tendon).full_terms()
+    joint, _, component = terms[0]
+    if not _turns(robot, joint):
+        gear = f'gear="{float(actuator.gear)!r}"'
+        if actuator.tendon:
+            return f"tendon={named(placed, actuator.tendon)} {gear}"
+        return f"joint={_part_name(robot, joint, component, placed)} {gear}"
+    owner = f'actuator "{actuator.name}"'
+    refuse(owner, "position terms on a joint with several", actuator.bias[1] or actuator.kind == "position")
+    gears = [0.0] * 6
+    for _, coefficient, k in terms:
+        gears[k] += actuator.gear * coefficient
+    return f'joint={named(placed, joint)} gear="{text(gears)}"'
