@@ -27,12 +27,10 @@ import traceback
 import warnings
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 
 import jointgrad as jg
-from jointgrad.engine.rollout import _touching
 from jointgrad.model.arrays import BOX, JOINT_TIE, MIMIC_ROW, PLANE, TORQUE
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -156,7 +154,7 @@ def is_pushed(model: jg.Model, state: jg.State) -> bool:
     """Whether loops may be open, or shapes lie in each other, where the motion starts."""
     if any(kind != JOINT_TIE for kind in model.topology.tree["tie_kind"]):
         return True
-    return bool(_touching(SimpleNamespace(model=model), 0, state.q, state.qd))
+    return bool(jg.inspect(model, state).contacts)
 
 
 def controls(model: jg.Model, state: jg.State, steps: int, rng: np.random.Generator) -> np.ndarray | None:

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import jointgrad as jg
-from jointgrad.model import world as world_module
+from jointgrad.model import inertias
 from jointgrad.model.arrays import FREE
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -141,7 +141,7 @@ def test_mass_matrix_of_the_checks():
             warnings.simplefilter("ignore")
             model = world.compile()
         seen: list = []
-        original = world_module._mass_matrix
+        original = inertias._mass_matrix
 
         def noted(members, *rest, seen=seen, original=original):
             seen.append((members, original(members, *rest)))
@@ -151,7 +151,7 @@ def test_mass_matrix_of_the_checks():
             joint.damping = 1e-3
         with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            patch.setattr(world_module, "_mass_matrix", noted)
+            patch.setattr(inertias, "_mass_matrix", noted)
             world.compile()
         expected = jg.inspect(model, model.initial_state()).mass_matrix
         tree = model.topology.tree
