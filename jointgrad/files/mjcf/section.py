@@ -102,6 +102,10 @@ def apply_flags(builder: Builder, settings: dict[str, Any]) -> None:
     if off & {"constraint", "equality"}:
         kinds = {"connect", "weld", "joint equality", "tendon equality"}
         builder.robot.constraints = [c for c in builder.robot.constraints if c["kind"] not in kinds]
+    if off & {"constraint", "contact"}:
+        for shape in (shape for link in builder.robot.links.values() for shape in link.shapes):
+            shape.contact |= {"contype": 0, "conaffinity": 0}
+            shape.role = "visual"
 
 
 def _silence(actuator: Actuator) -> None:

@@ -28,7 +28,7 @@ LEAST = 1e-15
 
 
 def to_mjcf(world: World | Description, dt: float | None = None, integrator: str | None = None) -> str:
-    """MJCF in which MuJoCo computes the same motion, without contact; coordinates and actuators keep their order.
+    """MJCF in which MuJoCo computes the same motion, its own law of contact apart; coordinates and actuators keep their order.
 
     Time step and integrator are those of the world where none are given. The state that the world starts in is the keyframe
     "initial", and that of a link's only hinge or slide also its `ref`. What MJCF cannot say is refused by name.
@@ -38,6 +38,10 @@ def to_mjcf(world: World | Description, dt: float | None = None, integrator: str
     dt, integrator = world.dt if dt is None else dt, integrator or world.integrator
     if integrator not in INTEGRATORS:
         raise ModelError(f'MJCF has no integrator like "{integrator}"; it can say {", ".join(INTEGRATORS)}')
+    for rule in world.rules:
+        raise ModelError(
+            f'what World.pair says of "{rule.first}" and "{rule.second}" is not written to MJCF; give the shapes their friction'
+        )
     bodies, start = [], []
     assets = _meshes(world)
     sections: dict[str, list[str]] = {"tendon": [], "equality": [], "contact": [], "actuator": []}
