@@ -171,7 +171,7 @@ class Certificate:
             ]  # fmt: skip
         if self.impact.max(initial=0.0) > IMPACT:
             lines.append(
-                "  note: something lands; how the speed of landing changes with the height is not in the gradient"
+                "  note: something lands; do not follow the gradient of the force in that one step"
             )
         return lines
 
