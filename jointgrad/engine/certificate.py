@@ -170,9 +170,7 @@ class Certificate:
                 f"{self.condition.max():.3g}",
             ]  # fmt: skip
         if self.impact.max(initial=0.0) > IMPACT:
-            lines.append(
-                "  note: something lands; how the speed of landing changes with the height is not in the gradient"
-            )
+            lines.append("  note: something lands; do not follow the gradient of the force in that one step")
         return lines
 
     def _nearest(self) -> str:
