@@ -33,6 +33,7 @@ _HOME = {
     "Trajectory": "engine.rollout",
     "Gradient": "engine.rollout",
     "linearize": "engine.linearize",
+    "hessian_product": "engine.curvature",
     "inspect": "engine.inspect",
     "plain": "engine.plain",
     "zoo": "model.zoo",
@@ -41,6 +42,7 @@ __all__ = [*_HOME]
 
 if TYPE_CHECKING:
     from .engine import plain as plain
+    from .engine.curvature import hessian_product as hessian_product
     from .engine.inspect import inspect as inspect
     from .engine.linearize import linearize as linearize
     from .engine.rollout import Gradient as Gradient

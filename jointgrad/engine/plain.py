@@ -23,6 +23,7 @@ from .stages.assembly import assembly_stage
 from .stages.detection import detection
 from .stages.forces import forces
 from .stages.kinematics import kinematics
+from .stages.outputs import outputs
 from .stages.springs import springs
 from .stages.tendons import tendons
 from .step import step as step_kernel
@@ -120,3 +121,13 @@ def acceleration(
     forces(z.tree, z.params, z.assembly, z.state, z.work, z.call)
     articulated(z.tree, z.assembly, z.work, z.call)
     return _joined(z.work.qdd, qd)
+
+
+def link_positions(model: Model, q: Any, params: Mapping[str, Any] | None = None) -> list:
+    """Origins of the links' frames in the world: three numbers per link, of the kind of q."""
+    z = tables(model, params)
+    z.state.q[:] = _numbers(q)
+    z.state.qd[:] = [0.0] * model.nv
+    kinematics(z.tree, z.params, z.assembly, z.state, z.work)
+    outputs(z.tree, z.assembly, z.work, z.output)
+    return list(z.output.position)
