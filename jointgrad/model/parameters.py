@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from .arrays import PARAMS, Model
+from .arrays import NOT_NEGATIVE, PARAMS, Model
+from .checks import triangle_violation
 from .errors import InputError
 from .names import unknown
 
@@ -72,10 +73,10 @@ class _Numbers:
             ]
         self.n = len(self.names)
         self.current = np.array([model.params[entry.name].ravel()[p[0]] for p in self.places])
-        low, high = entry.bounds
+        low, high = self.limits = _natural(entry)
         if (self.current < low).any() or (self.current > high).any():
             k = int(np.argmax((self.current < low) | (self.current > high)))
-            raise InputError(f"{self.names[k]} starts at {self.current[k]:g}, outside its bounds {entry.bounds}")
+            raise InputError(f"{self.names[k]} starts at {self.current[k]:g}, outside its bounds {self.limits}")
         if entry.log and (self.current <= 0).any():
             raise InputError(f"{self.names[int(np.argmin(self.current))]} is not positive, so that it has no logarithm")
 
@@ -89,7 +90,7 @@ class _Numbers:
 
     @property
     def bounds(self) -> tuple[np.ndarray, np.ndarray]:
-        low, high = (np.full(self.n, self._forward(b)) for b in self.entry.bounds)
+        low, high = (np.full(self.n, self._forward(b)) for b in self.limits)
         return low, high
 
     def physical(self, x: np.ndarray) -> np.ndarray:
@@ -112,6 +113,16 @@ class _Numbers:
             flat[first + k, place] = slopes[k]
 
     touches = property(lambda self: (self.entry.name,))
+
+    def owned(self, model: Model) -> list[tuple[str, int]]:
+        """Parameters and flat places that this part sets."""
+        return [(self.entry.name, int(p)) for place in self.places for p in place]
+
+
+def _natural(entry: Entry) -> tuple[float, float]:
+    """The bounds of an entry; what cannot be negative is not searched there."""
+    low, high = entry.bounds
+    return (max(low, 0.0) if entry.name in NOT_NEGATIVE else low), high
 
 
 class _Body:
@@ -136,6 +147,10 @@ class _Body:
         # complex steps: the form is made of products and exponentials, so that the slope is exact
         columns = [np.concatenate([np.atleast_1d(p) for p in from_log_cholesky(x + 1e-30j * e)]) for e in np.eye(10)]
         return np.imag(np.array(columns)).T / 1e-30
+
+    def owned(self, model: Model) -> list[tuple[str, int]]:
+        widths = (PARAMS[name] for name in INERTIA)
+        return [(name, self.row * w + c) for name, w in zip(INERTIA, widths, strict=True) for c in range(w)]
 
     def put(self, x: np.ndarray, found: dict[str, np.ndarray]) -> None:
         values = self.physical(x)
@@ -163,6 +178,7 @@ class Unknowns:
                 self.parts += [_Body(model, row) for row in rows]
             else:
                 self.parts.append(_Numbers(model, entry))
+        self._refuse_doubles()
         self.names = [name for part in self.parts for name in part.names]
         self.physical_names = [n for part in self.parts for n in getattr(part, "physical_names", part.names)]
         self.n = len(self.names)
@@ -171,6 +187,14 @@ class Unknowns:
         self.start = np.concatenate([part.start for part in self.parts])
         lows, highs = zip(*(part.bounds for part in self.parts), strict=True)
         self.bounds = np.concatenate(lows), np.concatenate(highs)
+
+    def _refuse_doubles(self) -> None:
+        seen: set[tuple[str, int]] = set()
+        for part in self.parts:
+            own = set(part.owned(self.model))
+            for name, place in own & seen:
+                raise InputError(f'"{name}" is named twice at its entry {place}: a number can be one unknown only')
+            seen |= own
 
     def _each(self, x: np.ndarray):
         return ((part, x[..., a : a + part.n], int(a)) for part, a in zip(self.parts, self.first, strict=False))
@@ -192,6 +216,12 @@ class Unknowns:
         for part, own, _ in self._each(x):
             part.put(own, found)
         return found
+
+    def is_physical(self, x: np.ndarray) -> np.ndarray:
+        """Of points x (batch, n), whether bodies with such inertias exist."""
+        if "link.inertia" not in self.touched:
+            return np.ones(len(x), bool)
+        return ~(triangle_violation(self.values(x)["link.inertia"]) > 0).any(-1)
 
     def model_at(self, x: np.ndarray) -> Model:
         """The model with the parameters of one point x (n,)."""

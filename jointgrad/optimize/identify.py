@@ -178,12 +178,15 @@ class Identification:
         return np.where(self.mask, both * self.weight, 0.0).reshape(B, -1)[:, self.mask.ravel()]
 
     def residuals(self, x: np.ndarray) -> np.ndarray:
+        """(B, m); infinite where a motion is lost or no body has such an inertia."""
+        is_body = self.unknowns.is_physical(x[:, : self.unknowns.n])
+        x = np.where(is_body[:, None], x, self.start)
         motion = self._motion(x)
         r = self._seen(motion.q, motion.qd, True)
         if self.is_free:
             r = np.concatenate([r, self._defects(motion, x)], axis=1)
         lost = (motion.status >= 0).reshape(len(x), -1).any(-1)
-        r[lost] = np.inf
+        r[lost | ~is_body] = np.inf
         return r
 
     def _defects(self, motion: Trajectory, x: np.ndarray) -> np.ndarray:
@@ -293,7 +296,8 @@ class Identification:
         if self.is_free:
             r, J = self.jacobian(x)
             return half_squares(r), np.einsum("bm,bmn->bn", r, J)
-        motion, p, B = self._motion(x), self.pieces, len(x)
+        is_body = self.unknowns.is_physical(x)
+        motion, p, B = self._motion(np.where(is_body[:, None], x, self.start)), self.pieces, len(x)
         r = np.zeros((B, *self.mask.shape))
         r[:, self.mask] = self._seen(motion.q, motion.qd, True)
         weighted = r * self.weight
@@ -307,7 +311,8 @@ class Identification:
         summed = {n: bars[n].reshape(B, p.count, *bars[n].shape[1:]).sum(1) for n in self.unknowns.touched}
         slopes = [self.unknowns.pull(x[b], {n: v[b] for n, v in summed.items()}) for b in range(B)]
         losses = half_squares(r.reshape(B, -1))
-        return np.where((motion.status >= 0).reshape(B, -1).any(-1), np.inf, losses), np.array(slopes)
+        is_lost = (motion.status >= 0).reshape(B, -1).any(-1) | ~is_body
+        return np.where(is_lost, np.inf, losses), np.array(slopes)
 
 
 def identify(

@@ -136,6 +136,9 @@ def lbfgs(
             return 1e10, np.zeros_like(x)  # a lost motion: the line search must turn back
         return scale * float(losses[0]), scale * x_bar[0]
 
+    def note(intermediate_result: Any) -> None:
+        progress.end_iteration(intermediate_result.fun / scale)
+
     options = {"maxiter": stop.iterations, "maxcor": memory, "ftol": 0.0, "gtol": 1e-14, "maxfun": 10**9}
     with progress.running():
         for x in np.clip(starts, low, high):
@@ -147,7 +150,7 @@ def lbfgs(
             minimize(
                 lambda y, unit=unit: _scaled(value_and_slope, y, unit), x / unit, jac=True, method="L-BFGS-B",
                 bounds=list(zip(low / unit, high / unit, strict=True)), options=options,
-                callback=lambda intermediate_result: progress.end_iteration(intermediate_result.fun / scale),
+                callback=note,
             )  # fmt: skip
             scale = 1.0
         raise Stopped("converged")
