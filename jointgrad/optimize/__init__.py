@@ -1,0 +1,1 @@
+"""Optimisation through motions: controls (shooting, iLQR), parameters (identification), and gradient-free baselines."""

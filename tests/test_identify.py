@@ -1,0 +1,161 @@
+"""Identification: exact Jacobians, known parameters found again, and what the data cannot show is said."""
+
+import json
+
+import numpy as np
+import pytest
+
+import jointgrad as jg
+from jointgrad.model.parameters import INERTIA, Entry, Inertia, Unknowns, from_log_cholesky, log_cholesky
+from jointgrad.optimize.identify import Identification, Recording, Settings, identify
+from jointgrad.optimize.identify_report import write_report
+from jointgrad.optimize.progress import Stop
+
+DAMPING, MASS = 0.35, 1.7
+
+
+def pendulum(damping=0.05, mass=1.0):
+    world = jg.World(gravity=(0, 0, -9.81))
+    world.add(jg.zoo.double_pendulum(damping=(damping, 0.1)))
+    model = world.compile(dt=0.01, contact=None)
+    return model.replace({"link.mass": [1.0, mass]})
+
+
+def recorded(model, steps=200, seed=0, noise=0.0, q0=(2.0, -1.0)):
+    rng = np.random.default_rng(seed)
+    u = np.repeat(rng.normal(size=(steps // 10, model.nu)), 10, axis=0)
+    motion = jg.rollout(model, jg.State(np.array(q0), np.zeros(model.nv)), u)
+    return Recording(
+        motion.q + noise * rng.normal(size=motion.q.shape), motion.qd + noise * rng.normal(size=motion.qd.shape), u
+    )
+
+
+@pytest.fixture(scope="module")
+def model():
+    return pendulum()
+
+
+@pytest.fixture(scope="module")
+def data():
+    return recorded(pendulum(DAMPING, MASS))
+
+
+UNKNOWN = (Entry("joint.damping", "joint0", bounds=(0, 5)), Entry("link.mass", "link1", log=True))
+
+
+def test_log_cholesky_there_and_back():
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        points, weights = rng.normal(size=(6, 3)), rng.uniform(0.1, 1, 6)
+        mass, com = weights.sum(), weights @ points / weights.sum()
+        r = points - com
+        I = (weights[:, None, None] * ((r**2).sum(-1)[:, None, None] * np.eye(3) - r[:, :, None] * r[:, None])).sum(0)
+        six = I[(0, 0, 0, 1, 1, 2), (0, 1, 2, 1, 2, 2)]
+        again = from_log_cholesky(log_cholesky(mass, com, six))
+        assert again[0] == pytest.approx(mass)
+        assert again[1] == pytest.approx(com)
+        assert again[2] == pytest.approx(six)
+
+
+def test_any_ten_numbers_are_a_body():
+    for x in np.random.default_rng(1).normal(size=(50, 10)):
+        mass, _, (xx, xy, xz, yy, yz, zz) = from_log_cholesky(x)
+        moments = np.linalg.eigvalsh([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+        assert mass > 0 and moments[0] > 0 and moments[0] + moments[1] >= moments[2] * (1 - 1e-12)
+
+
+def test_directions_are_those_of_differences(model):
+    unknowns = Unknowns(model, [*UNKNOWN, Inertia("link0")])
+    x, h = unknowns.start + 0.01, 1e-6
+    directions = unknowns.directions(x)
+    for k in range(unknowns.n):
+        up, down = (unknowns.values((x + s * h * np.eye(unknowns.n)[k])[None]) for s in (1, -1))
+        for name in INERTIA:
+            assert directions[name][k] == pytest.approx((up[name][0] - down[name][0]) / (2 * h), abs=1e-7)
+
+
+@pytest.mark.parametrize("settings", [{}, {"mode": "reverse"}, {"segment": 50}, {"segment": 70, "starts": "free"}])
+def test_jacobian_is_that_of_differences(model, data, settings):
+    problem = Identification(model, [data], [*UNKNOWN, Inertia("link0")], Settings(**settings))
+    x, rng = problem.start[None], np.random.default_rng(2)
+    dx = rng.normal(size=x.shape) * 0.1
+    _, J = problem.jacobian(x)
+    numeric = (problem.residuals(x + 1e-5 * dx) - problem.residuals(x - 1e-5 * dx)) / 2e-5
+    assert J[0] @ dx[0] == pytest.approx(numeric[0], rel=1e-5, abs=1e-5 * np.abs(numeric).max())
+    losses, slope = problem.gradient(x)
+    numeric = (problem.value(x + 1e-6 * dx) - problem.value(x - 1e-6 * dx)) / 2e-6
+    assert slope[0] @ dx[0] == pytest.approx(numeric[0], rel=1e-4)
+
+
+@pytest.mark.parametrize("method, most", [("lm", 12), ("lbfgs", 60)])
+def test_finds_what_made_the_motion(model, data, method, most):
+    fit = identify(model, data, UNKNOWN, Settings(segment=50), method, Stop(iterations=most, target=1e-18))
+    assert [e.value for e in fit.estimates] == pytest.approx([DAMPING, MASS], rel=1e-5)
+    assert fit.estimates[0].start == pytest.approx(0.05)
+    assert fit.model.params["link.mass"][1] == pytest.approx(MASS, rel=1e-5)
+    assert not fit.unidentifiable
+
+
+def test_free_starts_forgive_noise(model):
+    noisy = recorded(pendulum(DAMPING, MASS), steps=300, noise=0.02)
+    settings = Settings(0.02, 0.02, segment=50, starts="free", sigma_defect=1e-3)
+    fit = identify(model, noisy, UNKNOWN, settings, stop=Stop(iterations=20, patience=3))
+    for estimate, truth in zip(fit.estimates, (DAMPING, MASS), strict=True):
+        assert abs(estimate.value - truth) < 5 * estimate.deviation
+        assert 0 < estimate.deviation < 0.05
+    assert fit.residual_rms == pytest.approx(1.0, abs=0.2)
+
+
+def test_deviation_is_the_scatter_of_repeated_fits(model):
+    """Covariance against the truth: the same experiment with other noise."""
+    noisy = [recorded(pendulum(DAMPING, MASS), 100, 0, 0.0) for _ in range(24)]
+    found, said = [], []
+    for k, clean in enumerate(noisy):
+        rng = np.random.default_rng(k)
+        q, qd = (a + 0.01 * rng.normal(size=a.shape) for a in (clean.q, clean.qd))
+        q[0], qd[0] = clean.q[0], clean.qd[0]
+        fit = identify(
+            model, Recording(q, qd, clean.u), UNKNOWN, Settings(0.01, 0.01), stop=Stop(iterations=8, patience=2)
+        )
+        found.append([e.value for e in fit.estimates])
+        said.append([e.deviation for e in fit.estimates])
+    scatter = np.std(found, axis=0, ddof=1)
+    assert np.all(np.mean(said, axis=0) / scatter < 1.8) and np.all(np.mean(said, axis=0) / scatter > 0.55)
+
+
+def test_says_what_the_data_do_not_show(model, data):
+    # a hinge about y under gravity shows nothing of a moment of inertia about x
+    entries = [Entry("link.inertia", "link1", columns=[0, 3], scale=0.01), Entry("joint.damping", "joint0")]
+    fit = identify(model, data, entries, Settings(segment=50), stop=Stop(iterations=3))
+    assert [set(d) for d in fit.unidentifiable] == [{"link.inertia[link1][0]"}]
+    assert np.isnan(fit.estimates[0].deviation) and np.isfinite(fit.estimates[2].deviation)
+
+
+def test_inertia_stays_physical(model, data):
+    fit = identify(
+        model, data, [Inertia("link1"), Entry("joint.damping", "joint[01]")], Settings(segment=40), stop=Stop(iterations=15)
+    )
+    assert fit.result.loss < 1e-3 * fit.result.history.best[0]
+    # of a planar motion only some combinations can be seen
+    assert len(fit.unidentifiable) >= 3
+    assert len(fit.estimates) == len(fit.unknowns.physical_names) == 12
+
+
+def test_report_can_be_read(model, data, tmp_path):
+    fit = identify(model, data, UNKNOWN, Settings(segment=50), stop=Stop(iterations=6))
+    page = write_report(fit, tmp_path / "new")
+    kept = json.loads((tmp_path / "new" / "fit.json").read_text())
+    assert kept["estimates"][0]["name"] == "joint.damping[joint0]"
+    assert kept["estimates"][0]["value"] == pytest.approx(DAMPING, rel=1e-3)
+    assert "joint.damping[joint0]" in page.read_text() and "<svg" in page.read_text()
+
+
+def test_wrong_input_is_named(model, data):
+    with pytest.raises(jg.InputError, match='did you mean "joint0"'):
+        Unknowns(model, [Entry("joint.damping", "joint_0")])
+    with pytest.raises(jg.InputError, match="twice"):
+        Unknowns(model, [Entry("link.mass", "link1"), Inertia("link1")])
+    with pytest.raises(jg.InputError, match="outside its bounds"):
+        Unknowns(model, [Entry("joint.damping", "joint0", bounds=(1, 2))])
+    with pytest.raises(jg.InputError, match="recording 0 must have u"):
+        identify(model, Recording(data.q, data.qd, data.u[:-1]), UNKNOWN)
