@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -453,6 +453,7 @@ def _topology(
         tuple(s.name for s in contacts.shapes),
         tuple(contacts.row_names),
         tuple(name for name, _, _ in listing.tendons),
+        tuple((j, replace(shape)) for j, (_, link, _) in enumerate(listing.links) for shape in link.shapes),
     )
     return topology, contacts
 
