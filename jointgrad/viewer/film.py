@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from ..engine.inspect import inspect
 from ..engine.rollout import Gradient, Trajectory
 from ..model.arrays import FREE, Model, State
 from ..model.errors import InputError
-from .scene import Scene, quaternion, rotation, scene_of
+from .scene import Piece, Scene, quaternion, rotation, scene_of
 
 ENVIRONMENTS = 16  # more than these are not drawn side by side
 FPS = 60.0
@@ -51,6 +52,25 @@ class Arrows:
     @property
     def largest(self) -> float:
         return float(np.linalg.norm(self.vector, axis=-1).max(initial=0.0))
+
+
+@dataclass
+class Camera:
+    """Where to look from: a point to look at, angles about z and above the ground (rad), a distance (m); the radius of all
+    that is to be seen, and the edge of a tile of the floor."""
+
+    middle: np.ndarray
+    turn: float
+    rise: float
+    range: float
+    reach: float
+    tile: float
+
+    @property
+    def eye(self) -> np.ndarray:
+        flat = np.cos(self.rise)
+        way = np.array([flat * np.cos(self.turn), flat * np.sin(self.turn), np.sin(self.rise)])
+        return self.middle + self.range * way
 
 
 @dataclass
@@ -111,12 +131,28 @@ class Film:
         middle = (grid.max(0) + grid.min(0)) / 2
         return (grid - middle) * np.array([-step[0], step[1], 0.0])
 
-    @property
+    @cached_property
     def size(self) -> float:
         """Of one environment where it starts (m), for lengths of arrows and axes."""
         low, high = self.extent(0, 0)
         return float(max(np.linalg.norm(high - low), 0.05))
 
+    def camera(self) -> Camera:
+        """A view of everything, over all of the time."""
+        low, high = self.extent()
+        offsets = self.offsets()
+        low, high = low + offsets.min(0), high + offsets.max(0)
+        reach = max(float(np.linalg.norm(high - low)) / 2, 0.02)
+        tile = 10.0 ** np.floor(np.log10(self.size)) * (0.5 if self.size / 10.0 ** np.floor(np.log10(self.size)) > 3 else 0.25)
+        return Camera((low + high) / 2, -0.9, 0.38, 2.45 * reach, reach, float(tile))
+
+    def placed(self, piece: Piece, frame: int = 0, env: int = 0) -> tuple[np.ndarray, np.ndarray]:
+        """Position and orientation (w x y z) of a piece in the world, where its environment would be alone."""
+        R = rotation(self.orientation[frame, env, piece.link])
+        position = self.position[frame, env, piece.link] + R @ np.asarray(piece.position)
+        return position, quaternion(R @ rotation(piece.orientation))
+
+    @cached_property
     def force_scale(self) -> float:
         """Metres per newton: the usual contact force, not the hardest impact, is drawn at a third of the size."""
         strength = np.linalg.norm(self.contacts.force, axis=-1)
@@ -129,7 +165,7 @@ class Film:
     def force_arrows(self, frame: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Environment (k,), start and vector (k, 3) as drawn; of the pair, the force on what can move, cut at a size."""
         rows = self.contacts.at(frame)
-        vector = self.contacts.force[rows] * self.force_scale()
+        vector = self.contacts.force[rows] * self.force_scale
         still = np.array([*self.scene.is_still, True])[self.contacts.links[rows, 0]]
         vector = np.where(still[:, None], -vector, vector)
         length = np.linalg.norm(vector, axis=-1, keepdims=True)
