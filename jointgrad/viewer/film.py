@@ -100,6 +100,7 @@ class Film:
         notes = [*self.scene.notes]
         if self.n_shown < self.n_environments:
             notes.insert(0, f"the first {self.n_shown} of {self.n_environments} environments are shown")
+        notes += [f"{a.label}: the longest arrow is {a.largest:.3g}" for a in self.arrows]
         return "; ".join(notes)
 
     def extent(self, env: int | None = None, frame: int | None = None) -> tuple[np.ndarray, np.ndarray]:
@@ -144,7 +145,7 @@ class Film:
         low, high = low + offsets.min(0), high + offsets.max(0)
         reach = max(float(np.linalg.norm(high - low)) / 2, 0.02)
         tile = 10.0 ** np.floor(np.log10(self.size)) * (0.5 if self.size / 10.0 ** np.floor(np.log10(self.size)) > 3 else 0.25)
-        return Camera((low + high) / 2, -0.9, 0.38, 2.45 * reach, reach, float(tile))
+        return Camera((low + high) / 2, -0.9, 0.38, 2.1 * reach, reach, float(tile))
 
     def placed(self, piece: Piece, frame: int = 0, env: int = 0) -> tuple[np.ndarray, np.ndarray]:
         """Position and orientation (w x y z) of a piece in the world, where its environment would be alone."""

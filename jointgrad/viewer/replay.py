@@ -272,7 +272,7 @@ def _film_json(film: Film) -> dict:
         "tile": view.tile, "follow": moving[0] if moving else -1,
         "contacts": _table(film, 7, [np.column_stack(film.force_arrows(k)) for k in range(film.n_frames)]),
         "gradients": _table(film, 8, [np.column_stack(film.gradient_arrows(k)) for k in range(film.n_frames)])
-        | {"labels": [f"{a.label} (longest {a.largest:.3g})" for a in film.arrows]},
+        | {"labels": [a.label for a in film.arrows]},
     }  # fmt: skip
 
 

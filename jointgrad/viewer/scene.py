@@ -135,7 +135,7 @@ def _skeleton(model: Model, scene: Scene, position: np.ndarray, turn: np.ndarray
         length = float(np.linalg.norm(along))
         if j in solid or length < 1e-6 or tree["link_body"][j] == tree["n_bodies"]:
             continue
-        radius = max(min(0.05 * length, 0.02 * reach), 1e-3)
+        radius = max(min(0.1 * length, 0.03 * reach), 1e-3)
         place = tuple(along / 2), _turn_from_z(along / length)
         found.append(Piece(j, "rod", (radius, length / 2), *place, (*PALETTE[j % len(PALETTE)], 1.0), "skeleton"))
     return found
@@ -223,10 +223,8 @@ def _ball(axes: np.ndarray, half_length: float = 0.0, rings: int = 8) -> tuple[n
     up = np.linspace(-np.pi / 2, 0, rings + 1)
     latitude = np.concatenate([up, -up[::-1] if half_length else -up[-2::-1]])
     shift = np.concatenate([np.full(rings + 1, -half_length), np.full(len(latitude) - rings - 1, half_length)])
-    vertices, faces = _lathe(np.cos(latitude), np.sin(latitude))
-    vertices = vertices * axes
-    vertices[:, 2] += np.repeat(shift, AROUND)
-    return vertices, faces
+    vertices, faces = _lathe(np.cos(latitude), axes[2] * np.sin(latitude) + shift)
+    return vertices * (axes[0], axes[1], 1.0), faces
 
 
 def _cylinder(radius: float, half_length: float) -> tuple[np.ndarray, np.ndarray]:
