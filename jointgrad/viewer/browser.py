@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import threading
 import time
 from typing import Any
@@ -59,7 +61,8 @@ class Viewer:
 
     def __init__(self, film: Film, model: Model | None, state: State | None, port: int, host: str) -> None:
         self.film, self.model, self.offsets = film, model, film.offsets()
-        self.server = _viser().ViserServer(host=host, port=port, label=film.title or "jointgrad", verbose=False)
+        with contextlib.redirect_stdout(io.StringIO()):  # the address is printed once, by us
+            self.server = _viser().ViserServer(host=host, port=port, label=film.title or "jointgrad", verbose=False)
         self.frame, self.clock, self.is_playing, self.is_stopped = 0, 0.0, False, threading.Event()
         self.lock = threading.RLock()
         self._build_scene()
@@ -209,7 +212,7 @@ class Viewer:
         shade = np.broadcast_to(color[keep] if color.ndim == 2 else color, (len(at), 3))
         width = 0.008 * self.film.size
         self.server.scene.add_arrows(
-            f"/{name}", np.stack([at, at + vector], 1).astype(np.float32), np.repeat(shade[:, None], 2, 1).astype(np.uint8),
+            f"/{name}", np.stack([at, at + vector], 1).astype(np.float32), shade.astype(np.uint8),
             shaft_radius=width, head_radius=2.4 * width, head_length=6 * width, visible=bool(keep.any()),
         )  # fmt: skip
 
@@ -389,7 +392,10 @@ class _Posing:
             for slider, q in self.sliders:
                 slider.value = float(np.clip(self.state.q[q], slider.min, slider.max))
             for gizmo, q in self.gizmos:
-                gizmo.position, gizmo.wxyz = self.state.q[q : q + 3] + self.viewer.offsets[0], self.state.q[q + 3 : q + 7]
+                gizmo.position, gizmo.wxyz = (
+                    self.state.q[q : q + 3] + self.viewer.offsets[0],
+                    self.state.q[q + 3 : q + 7],
+                )
             self.is_ours = False
             self.draw()
 

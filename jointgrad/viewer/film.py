@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -136,7 +135,7 @@ class Film:
     def size(self) -> float:
         """Of one environment where it starts (m), for lengths of arrows and axes."""
         low, high = self.extent(0, 0)
-        return float(max(np.linalg.norm(high - low), 0.05))
+        return max(float(np.linalg.norm(high - low)), 0.05)
 
     def camera(self) -> Camera:
         """A view of everything, over all of the time."""
@@ -144,7 +143,9 @@ class Film:
         offsets = self.offsets()
         low, high = low + offsets.min(0), high + offsets.max(0)
         reach = max(float(np.linalg.norm(high - low)) / 2, 0.02)
-        tile = 10.0 ** np.floor(np.log10(self.size)) * (0.5 if self.size / 10.0 ** np.floor(np.log10(self.size)) > 3 else 0.25)
+        tile = 10.0 ** np.floor(np.log10(self.size)) * (
+            0.5 if self.size / 10.0 ** np.floor(np.log10(self.size)) > 3 else 0.25
+        )
         return Camera((low + high) / 2, -0.9, 0.38, 2.1 * reach, reach, float(tile))
 
     def placed(self, piece: Piece, frame: int = 0, env: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -170,8 +171,10 @@ class Film:
         still = np.array([*self.scene.is_still, True])[self.contacts.links[rows, 0]]
         vector = np.where(still[:, None], -vector, vector)
         length = np.linalg.norm(vector, axis=-1, keepdims=True)
-        return self.contacts.env[rows], self.contacts.point[rows], vector * np.minimum(
-            1.0, self.size / np.maximum(length, 1e-12)
+        return (
+            self.contacts.env[rows],
+            self.contacts.point[rows],
+            vector * np.minimum(1.0, 0.6 * self.size / np.maximum(length, 1e-12)),
         )
 
     def gradient_arrows(self, frame: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -182,9 +185,7 @@ class Film:
             at = self.position[0 if a.is_start else frame][:, a.link]
             env = np.repeat(np.arange(self.n_shown), len(a.link))
             keep = np.linalg.norm(vector.reshape(-1, 3), axis=-1) > 0.01 * self.size
-            found.append(
-                (env[keep], at.reshape(-1, 3)[keep], vector.reshape(-1, 3)[keep], np.full(keep.sum(), which))
-            )
+            found.append((env[keep], at.reshape(-1, 3)[keep], vector.reshape(-1, 3)[keep], np.full(keep.sum(), which)))
         if not found:
             return np.zeros(0, int), np.zeros((0, 3)), np.zeros((0, 3)), np.zeros(0, int)
         env, at, vector, which_one = (np.concatenate(parts) for parts in zip(*found, strict=True))
@@ -246,12 +247,12 @@ def _moments(model: Model, motion: Trajectory | State | None, environments: int,
     u = None if u is None or not motion.steps else chosen(u, last)
     force = motion.force
     if force is not None:
-        whole = force if force.ndim == (4 if is_batched else 3) else np.broadcast_to(force, (motion.steps, *force.shape))
+        whole = (
+            force if force.ndim == (4 if is_batched else 3) else np.broadcast_to(force, (motion.steps, *force.shape))
+        )
         force = chosen(whole, last) if motion.steps else None
     n_environments = motion.q.shape[1] if is_batched else 1
-    return _Moments(
-        steps * dt, steps, chosen(motion.q, steps), chosen(motion.qd, steps), u, force, n_environments
-    )
+    return _Moments(steps * dt, steps, chosen(motion.q, steps), chosen(motion.qd, steps), u, force, n_environments)
 
 
 def _poses(model: Model, m: _Moments) -> tuple[np.ndarray, np.ndarray, Contacts]:
@@ -266,7 +267,9 @@ def _poses(model: Model, m: _Moments) -> tuple[np.ndarray, np.ndarray, Contacts]
         seen = inspect(model.environment(env), state, u, force)
         position[:, env], turn[:, env] = seen.link_position, seen.link_rotation
         for k, touching in enumerate(seen.contacts):
-            rows += [(k, env, [number.get(n, -1) for n in c.links], c.point, c.force) for c in touching if c.mode != "open"]
+            rows += [
+                (k, env, [number.get(n, -1) for n in c.links], c.point, c.force) for c in touching if c.mode != "open"
+            ]
     return position, turn, _contacts(rows)
 
 

@@ -14,7 +14,17 @@ from ..model.errors import ModelError
 
 KINDS = ("plane", "sphere", "capsule", "cylinder", "ellipsoid", "box", "mesh", "points", "rod")
 ROLES = ("both", "visual", "collision", "skeleton")
-SIZES = {"plane": 0, "sphere": 1, "capsule": 2, "cylinder": 2, "ellipsoid": 3, "box": 3, "mesh": 3, "points": 1, "rod": 2}
+SIZES = {
+    "plane": 0,
+    "sphere": 1,
+    "capsule": 2,
+    "cylinder": 2,
+    "ellipsoid": 3,
+    "box": 3,
+    "mesh": 3,
+    "points": 1,
+    "rod": 2,
+}
 GREY = (0.55, 0.57, 0.60, 1.0)
 # colours of links whose shapes have none of their own, in turn
 PALETTE = (
@@ -97,7 +107,7 @@ def _piece(link: int, shape: Shape, scene: Scene) -> Piece:
         raise ModelError(f'shapes of kind "{shape.kind}" are not drawn')
     size = tuple(float(s) for s in shape.size)[: SIZES[shape.kind]]
     if len(size) < SIZES[shape.kind]:
-        raise ModelError(f'a {shape.kind} has {SIZES[shape.kind]} sizes, but this has {len(size)}')
+        raise ModelError(f"a {shape.kind} has {SIZES[shape.kind]} sizes, but this has {len(size)}")
     place = tuple(map(float, shape.position)), unit(shape.orientation)
     piece = Piece(link, shape.kind, size, *place, _color(link, shape), shape.role)
     if shape.kind == "mesh":
@@ -255,7 +265,8 @@ def _has_area(vertices: np.ndarray, faces: np.ndarray) -> np.ndarray:
 
 def _box(half: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Six faces with corners of their own."""
-    vertices, faces = [], []
+    vertices: list[np.ndarray] = []
+    faces: list[np.ndarray] = []
     for axis in range(3):
         u, v = (axis + 1) % 3, (axis + 2) % 3
         for side in (1.0, -1.0):

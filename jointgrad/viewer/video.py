@@ -68,7 +68,9 @@ def _ffmpeg() -> str:
 
 def _pictures(film: Film, width: int, height: int, fps: float, speed: float) -> Iterator[np.ndarray]:
     if width % 2 or height % 2 or not 16 <= min(width, height) or not speed > 0:
-        raise InputError(f"width and height must be even and at least 16, but are {width} and {height}; speed is {speed}")
+        raise InputError(
+            f"width and height must be even and at least 16, but are {width} and {height}; speed is {speed}"
+        )
     painter = Painter(film, width, height)
     count = max(1, int(np.floor(film.time[-1] * fps / speed + 1e-6)) + 1)
     for k in range(count):

@@ -16,7 +16,7 @@ from typing import Any
 FLAGS = (
     "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
     "--disable-component-update --disable-sync --use-gl=angle --use-angle=swiftshader --enable-unsafe-swiftshader "
-    "--hide-scrollbars --window-size=800,520 --remote-debugging-port=0"
+    "--hide-scrollbars --window-size=1000,640 --remote-debugging-port=0"
 )  # fmt: skip
 
 
