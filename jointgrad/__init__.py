@@ -37,6 +37,7 @@ _HOME = {
     "inspect": "engine.inspect",
     "plain": "engine.plain",
     "zoo": "model.zoo",
+    "view": "viewer.browser",
 }
 __all__ = [*_HOME]
 
@@ -67,6 +68,7 @@ if TYPE_CHECKING:
     from .model.laws import Impulse as Impulse
     from .model.laws import Spring as Spring
     from .model.world import World as World
+    from .viewer.browser import view as view
 
 
 def __getattr__(name: str) -> Any:

@@ -369,6 +369,17 @@ class Trajectory:
     def qd(self) -> np.ndarray:
         return self._public(self._all_states()[1])
 
+    @property
+    def u(self) -> np.ndarray | None:
+        """The controls it ran under, (T, batch, nu); None where the model has none."""
+        return None if self._inputs.u is None else self._public(self._inputs.u)
+
+    @property
+    def force(self) -> np.ndarray | None:
+        """The outside forces it ran under, (T, batch, n_links, 6), without the time axis where they stayed the same."""
+        given = self._inputs.force
+        return None if given is None else self._public(given, 0 if given.ndim == 3 else 1)
+
     def _all_states(self) -> tuple[np.ndarray, np.ndarray]:
         if self._schedule is not None and self._schedule.interval == 1:
             return self._q, self._qd
@@ -379,6 +390,13 @@ class Trajectory:
     def outputs(self) -> Mapping[str, np.ndarray]:
         """Named outputs, each (T+1, batch, n_links, ...)."""
         return {name: self._public(array) for name, array in self._outputs.items()}
+
+    def save(self, path: Any, gradient: Gradient | None = None, environments: int = 16, fps: float = 60.0) -> None:
+        """Write the motion, and what is needed to see it again, as an .npz file for `jointgrad replay`: every state of every
+        environment, and pictures per second of the first few."""
+        from ..viewer.replay import save
+
+        save(self.model, self, path, gradient=gradient, environments=environments, fps=fps)
 
     # reverse ------------------------------------------------------------------------------------------------------------
 

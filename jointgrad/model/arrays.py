@@ -77,6 +77,8 @@ class Topology:
     # rows of pair.* parameters: which shapes share them
     pair_names: tuple[str, ...] = ()
     tendon_names: tuple[str, ...] = ()
+    # for the eye alone: (link, Shape) of all that was described, whether it touches or not
+    looks: tuple[tuple[int, Any], ...] = ()
     # room for what the engine allocates for this topology (frames), kept while the topology lives
     pool: dict = field(default_factory=dict)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -120,6 +120,7 @@ def topology_of(
         tuple(s.name for s in contacts.shapes),
         tuple(contacts.row_names),
         tuple(name for name, _, _ in listing.tendons),
+        tuple((j, replace(shape)) for j, (_, link, _) in enumerate(listing.links) for shape in link.shapes),
     )
     return topology, contacts
 

@@ -1,0 +1,77 @@
+"""Films as GIF, MP4 or a single PNG, drawn without a screen."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..model.errors import InputError
+from .film import Film
+from .raster import Painter
+
+GIF_FPS, MP4_FPS = 25, 30
+
+
+def picture(film: Film, path: Any, time: float = 0.0, width: int = 640, height: int = 400) -> Path:
+    """One moment of a film as a PNG."""
+    from PIL import Image
+
+    frame = int(np.argmin(np.abs(film.time - time)))
+    Image.fromarray(Painter(film, width, height).picture(frame)).save(path, optimize=True)
+    return Path(path)
+
+
+def gif(film: Film, path: Any, width: int = 480, height: int = 300, speed: float = 1.0) -> Path:
+    """The film as a moving picture that repeats."""
+    from PIL import Image
+
+    images = [Image.fromarray(p) for p in _pictures(film, width, height, GIF_FPS, speed)]
+    # one palette for all, so that still parts do not flicker
+    palette = images[len(images) // 2].quantize(128, method=Image.Quantize.MEDIANCUT)
+    first, *others = [image.quantize(palette=palette, dither=Image.Dither.NONE) for image in images]
+    durations = [1000 // GIF_FPS] * len(others) + [800]
+    first.save(path, save_all=True, append_images=others, duration=durations, loop=0)
+    return Path(path)
+
+
+def mp4(film: Film, path: Any, width: int = 960, height: int = 600, speed: float = 1.0) -> Path:
+    """The film as a video; needs ffmpeg, installed or from the package imageio-ffmpeg."""
+    command = [
+        _ffmpeg(), "-y", "-loglevel", "error", "-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}",
+        "-r", str(MP4_FPS), "-i", "-", "-an", "-c:v", "libx264", "-pix_fmt", "yuv420p", "-crf", "20", str(path),
+    ]  # fmt: skip
+    with subprocess.Popen(command, stdin=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        for image in _pictures(film, width, height, MP4_FPS, speed):
+            process.stdin.write(image.tobytes())
+        process.stdin.close()
+        if process.wait():
+            raise InputError(f"ffmpeg could not write {path}")
+    return Path(path)
+
+
+def _ffmpeg() -> str:
+    found = shutil.which("ffmpeg")
+    if found:
+        return found
+    try:
+        import imageio_ffmpeg
+    except ImportError:
+        raise InputError('videos need ffmpeg: install it, or pip install "jointgrad[view]"') from None
+    return imageio_ffmpeg.get_ffmpeg_exe()
+
+
+def _pictures(film: Film, width: int, height: int, fps: float, speed: float) -> Iterator[np.ndarray]:
+    if width % 2 or height % 2 or not 16 <= min(width, height) or not speed > 0:
+        raise InputError(
+            f"width and height must be even and at least 16, but are {width} and {height}; speed is {speed}"
+        )
+    painter = Painter(film, width, height)
+    count = max(1, int(np.floor(film.time[-1] * fps / speed + 1e-6)) + 1)
+    for k in range(count):
+        yield painter.picture(int(np.argmin(np.abs(film.time - k * speed / fps))))
