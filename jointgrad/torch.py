@@ -249,7 +249,9 @@ class _Reverse(Function):
         )
 
     @staticmethod
-    def vmap(info: Any, in_dims: tuple, call: Call, needs: tuple[str, ...], motion: Any, *tensors: Tensor | None) -> tuple:
+    def vmap(
+        info: Any, in_dims: tuple, call: Call, needs: tuple[str, ...], motion: Any, *tensors: Tensor | None
+    ) -> tuple:
         n, count, dims = info.batch_size, len(call.inputs), in_dims[3:]
         batch = _mapped_first(tensors[0], dims[0], n).shape[1] if call.is_batched else 1
         inputs = _folded(call, call.inputs, tensors[:count], dims[:count], n, batch)

@@ -176,7 +176,9 @@ def _in_words_of_the_loss(error: InputError) -> str:
 # checks ------------------------------------------------------------------------------------------------------------------
 
 
-def checked_call(model: Model, shapes: Shapes, *, steps: int | None = None, is_step: bool = False, **options: Any) -> Call:
+def checked_call(
+    model: Model, shapes: Shapes, *, steps: int | None = None, is_step: bool = False, **options: Any
+) -> Call:
     """The call for arrays of these shapes, or an error that names the array, what it must be and what came."""
     q, nq = shapes["q"], model.nq
     if q[-1:] != (nq,) or len(q) > 2:
@@ -224,7 +226,9 @@ def _check_force(model: Model, force: tuple[int, ...] | None, batch: tuple[int, 
     if steps is None:
         raise InputError(f"force has shape {force}, but must have {always}")
     if force != (steps, *always):
-        raise InputError(f"force has shape {force}, but must have {(steps, *always)}, or {always} where it stays the same")
+        raise InputError(
+            f"force has shape {force}, but must have {(steps, *always)}, or {always} where it stays the same"
+        )
     return True
 
 

@@ -84,7 +84,11 @@ def _gradient(
     there = {**at, **moved}
     values = {name: x for name, x in moved.items() if name in PARAMS}
     motion = rollout(
-        model.replace(values) if values else model, State(there["q"], there["qd"]), there["u"], force=there["force"], **options
+        model.replace(values) if values else model,
+        State(there["q"], there["qd"]),
+        there["u"],
+        force=there["force"],
+        **options,
     )
     gradient = motion.backward(*loss_bars(motion))
     return {name: _part(gradient, name) for name in names}
