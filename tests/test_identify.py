@@ -133,7 +133,11 @@ def test_says_what_the_data_do_not_show(model, data):
 
 def test_inertia_stays_physical(model, data):
     fit = identify(
-        model, data, [Inertia("link1"), Entry("joint.damping", "joint[01]")], Settings(segment=40), stop=Stop(iterations=15)
+        model,
+        data,
+        [Inertia("link1"), Entry("joint.damping", "joint[01]")],
+        Settings(segment=40),
+        stop=Stop(iterations=15),
     )
     assert fit.result.loss < 1e-3 * fit.result.history.best[0]
     # of a planar motion only some combinations can be seen

@@ -89,7 +89,9 @@ class Run:
                 "to_accuracy": reached, "settings": {**asdict(self.method)}}  # fmt: skip
 
 
-def contest(task: Task, methods: Sequence[Method], seeds: Sequence[int], say: Callable[[str], None], seconds: float) -> list[Run]:
+def contest(
+    task: Task, methods: Sequence[Method], seeds: Sequence[int], say: Callable[[str], None], seconds: float
+) -> list[Run]:
     """Run every method from every start; Ctrl-C leaves those that are finished."""
     warmed_up(task)
     runs: list[Run] = []
@@ -204,7 +206,9 @@ def compared(runs: Sequence[Run]) -> dict[str, Any]:
                         "has_gradient": own[0].method.has_gradient}  # fmt: skip
     ratios = {}
     for k, what in ((1, "evaluations"), (2, "seconds")):
-        with_, without = ([t["median"][k] for t in table.values() if t["median"] and t["has_gradient"] is g] for g in (True, False))
+        with_, without = (
+            [t["median"][k] for t in table.values() if t["median"] and t["has_gradient"] is g] for g in (True, False)
+        )
         ratios[what] = min(with_) / max(min(without), 1e-9) if with_ and without else None
     return {"methods": table, "gradient_over_gradient_free": ratios}
 
@@ -287,7 +291,10 @@ def draw(task: Task, runs: Sequence[Run], path: Path) -> None:
             h = r.history
             at = {"iterations": range(len(h)), "seconds": h.seconds,
                   "evaluations": np.add(h.evaluations, h.gradients)}[what]  # fmt: skip
-            style = {"color": f"C{labels.index(r.method.label) % 10}", "linestyle": "-" if r.method.has_gradient else "--"}
+            style = {
+                "color": f"C{labels.index(r.method.label) % 10}",
+                "linestyle": "-" if r.method.has_gradient else "--",
+            }
             axes.plot(at, h.best, label=r.method.label if r.seed == runs[0].seed else None, **style)
         axes.axhline(task.accuracy, color="#999999", linewidth=1)
         axes.set(xlabel=what, yscale="log", xscale="symlog" if what != "seconds" else "linear")
