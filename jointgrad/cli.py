@@ -358,8 +358,54 @@ def replay(
     return 0
 
 
+def reproduce(
+    name: Literal["throw", "golf", "racecar"],
+    /,
+    setting: Literal["released", "paper", "physical"] = "released",
+    out: Path | None = None,
+    seeds: tuple[int, ...] = (0, 1, 2),
+    seconds: float = 30.0,
+    quick: bool = False,
+) -> int:
+    """Do a published experiment again, with and without gradients, all methods from the same start.
+
+    Args:
+        name: throw, golf or racecar (Qiao 2021, figures 6 and 7).
+        setting: Of throw and golf: as the released code has it, as the paper prints it, or with gravity, ground and rest.
+        out: Folder for the results; unless said, out/NAME_SETTING.
+        seeds: Of the starts and of the random searches.
+        seconds: How long one search may take.
+        quick: Only the quickest methods.
+    """
+    _require({"scipy": "scipy", "cma": "cma", "matplotlib": "matplotlib", "mujoco": "mujoco-core"}, "optimize")
+    if name == "racecar":
+        from .reproduce import racecar
+
+        folder = out or Path("out/racecar")
+        racecar.reproduce(racecar.CASES[:2] if quick else racecar.CASES, folder, seconds, print)
+        print(f"Table, histories and landscape are in {folder.resolve()}")
+        return 0
+    return _contest(name, setting, out or Path(f"out/{name}_{setting}"), seeds, seconds, quick)
+
+
+def _contest(name: str, setting: str, out: Path, seeds: tuple[int, ...], seconds: float, quick: bool) -> int:
+    from .reproduce import contest, golf, throw
+
+    module = throw if name == "throw" else golf
+    task = module.task(setting)
+    runs = contest.contest(task, module.methods(setting, quick), seeds, print, seconds)
+    if not runs:
+        return 130
+    said = contest.keep(task, runs, out)
+    best = said["best"]
+    print(f"Best: {best['method']}, {best['distance']:.4f} m from the target at {best['speed_at_end']:.3f} m/s.")
+    print(f"With gradients over without: {said['comparison']['gradient_over_gradient_free']}; MuJoCo: {said['mujoco']}")
+    print(f"Results, curves and the best motion are in {out.resolve()}")
+    return 0
+
+
 COMMANDS: dict[str, Callable[..., int]] = {
-    "demo": demo, "view": view, "replay": replay, "lint": lint, "gradcheck": gradcheck,
+    "demo": demo, "view": view, "replay": replay, "lint": lint, "gradcheck": gradcheck, "reproduce": reproduce,
 }  # fmt: skip
 
 

@@ -136,9 +136,9 @@ class Identification:
     def _measured(self) -> np.ndarray:
         """(K, S, 2 nv): where there is a measurement that counts."""
         p = self.pieces
-        with np.errstate(invalid="ignore"):
-            of_q = np.isfinite(np.einsum("ksvq,ksq->ksv", self.rows_q, np.where(np.isfinite(p.q), p.q, np.nan)))
-        of_q &= np.isfinite(self.rows_q).all(-1)
+        # a row counts where every coordinate it looks at was measured
+        is_hidden = (self.rows_q != 0) & ~np.isfinite(p.q)[:, :, None]
+        of_q = np.isfinite(self.rows_q).all(-1) & ~is_hidden.any(-1)
         mask = np.concatenate([of_q, np.isfinite(p.qd)], axis=-1) & (self.weight > 0)
         if not self.is_free:
             mask[0] = False  # a segment starts at its measured state: nothing to learn from that

@@ -175,10 +175,10 @@ def gauss_newton(
     progress, x = Progress(stop or Stop(), callback), starts_of(x0, objective.n)[:1]
     low, high = limits(bounds, objective.n)
     x, scale = np.clip(x, low, high), np.broadcast_to(np.asarray(scale, float), (objective.n,))
-    factors = 10.0 ** np.arange(-2, trials - 2)
+    factors = 10.0 ** (np.arange(trials) - min(2, trials - 1))
     with progress.running():
         r, J = objective.jacobian(x)
-        progress.count(1, 1)
+        progress.count(1, min(J.shape[1:]))
         progress.see(x, 0.5 * (r**2).sum(-1))
         progress.end_iteration(progress.loss)
         while True:
@@ -193,7 +193,7 @@ def gauss_newton(
                 damping = max(dampings[lead], 1e-15)
                 x = points[lead][None]
                 r, J = objective.jacobian(x)
-                progress.count(1, 1)
+                progress.count(1, min(J.shape[1:]))
             progress.end_iteration(losses[lead])
             if not losses[lead] < before:
                 if dampings[-1] > 1e12 or before < 1e-28:
