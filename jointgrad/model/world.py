@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -647,7 +647,7 @@ def _check_root(M: np.ndarray, name: str) -> None:
         )
 
 
-def _stiffness(tree: dict[str, Any], params: dict[str, np.ndarray], integrator: str) -> np.ndarray:
+def _stiffness(tree: Mapping[str, Any], params: dict[str, np.ndarray], integrator: str) -> np.ndarray:
     """2 dt c + dt^2 k of every degree of freedom that a step takes from its beginning, of dampers, springs and servos: a
     semi-implicit step of one joint of inertia m is stable below 4 m."""
     dt, total = float(params["world.dt"]), np.zeros(tree["n_dofs"])
@@ -689,7 +689,7 @@ def _inertia_about_origin(link: Link, R: np.ndarray, p: np.ndarray) -> np.ndarra
 
 
 def _mass_matrix(
-    members: list[int], tree: dict[str, Any], inertias: np.ndarray, poses: list, params: dict
+    members: list[int], tree: Mapping[str, Any], inertias: np.ndarray, poses: list, params: dict
 ) -> np.ndarray:
     """Of one tree; a free root moves about the world's origin."""
     axes: dict[int, np.ndarray] = {}

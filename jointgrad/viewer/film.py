@@ -215,6 +215,14 @@ def film_of(
     return film
 
 
+def pose_of(model: Model, state: State, u: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray, Contacts]:
+    """Positions (1, 1, n, 3), orientations (1, 1, n, 4) and contacts of one state under controls."""
+    once = None if u is None else u[None, None]
+    now = _Moments(np.zeros(1), np.zeros(1, int), state.q[None, None], state.qd[None, None], once, None, 1)
+    position, turn, contacts = _poses(model, now)
+    return position, quaternion(turn), contacts
+
+
 @dataclass
 class _Moments:
     """States to be drawn, all with a time and an environment axis, and the steps they belong to."""
