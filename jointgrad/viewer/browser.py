@@ -107,7 +107,8 @@ class Viewer:
         film, scene = self.film, self.server.scene
         camera, size = film.camera(), film.size
         scene.set_up_direction("+z")
-        self.server.gui.configure_theme(control_layout="collapsible", show_logo=False, show_share_button=False)
+        self.server.gui.configure_theme(show_logo=False, show_share_button=False)
+        self.server.gui.main_panel.dock_right()
         self._build_ground()
         self.links: list[list[Any]] = []
         self.skins: list[Any] = []
