@@ -143,9 +143,8 @@ class Film:
         offsets = self.offsets()
         low, high = low + offsets.min(0), high + offsets.max(0)
         reach = max(float(np.linalg.norm(high - low)) / 2, 0.02)
-        tile = 10.0 ** np.floor(np.log10(self.size)) * (
-            0.5 if self.size / 10.0 ** np.floor(np.log10(self.size)) > 3 else 0.25
-        )
+        decade = 10.0 ** np.floor(np.log10(self.size))
+        tile = decade * (1.0 if self.size > 3 * decade else 0.5)
         return Camera((low + high) / 2, -0.9, 0.38, 2.1 * reach, reach, float(tile))
 
     def placed(self, piece: Piece, frame: int = 0, env: int = 0) -> tuple[np.ndarray, np.ndarray]:
