@@ -14,7 +14,7 @@ from ..engine.inspect import inspect
 from ..engine.rollout import Gradient, Trajectory, step
 from ..model.arrays import FREE, PRISMATIC, SPHERICAL, Model, State
 from ..model.errors import InputError, SimulationError
-from .film import ENVIRONMENTS, Film, film_of
+from .film import ENVIRONMENTS, Film, film_of, pose_of
 
 PORT = 8080
 RED, TINTS, HULL = (219, 41, 51), ((26, 158, 115), (148, 77, 199)), (242, 140, 38)
@@ -107,7 +107,8 @@ class Viewer:
         film, scene = self.film, self.server.scene
         camera, size = film.camera(), film.size
         scene.set_up_direction("+z")
-        self.server.gui.configure_theme(control_layout="collapsible", show_logo=False, show_share_button=False)
+        self.server.gui.configure_theme(show_logo=False, show_share_button=False)
+        self.server.gui.main_panel.dock_right()
         self._build_ground()
         self.links: list[list[Any]] = []
         self.skins: list[Any] = []
@@ -272,6 +273,7 @@ class _Posing:
         self.state, self.u = State(*(a.copy() for a in self.start)), np.zeros(model.nu)
         self.is_running, self.is_ours, self.dt = False, False, float(np.ravel(model.params["world.dt"])[0])
         self.behind = 0.0
+        viewer.film.force_scale = 0.3 * viewer.film.size / self._weight()
         self._build_physics()
         self._build_controls()
         self._build_joints()
@@ -400,15 +402,13 @@ class _Posing:
             self.draw()
 
     def draw(self) -> None:
-        film, seen = self.viewer.film, inspect(self.model, self.state, self.u if self.model.nu else None)
-        now = film_of(self.model, self.state)
-        film.position[0, 0], film.orientation[0, 0] = now.position[0, 0], now.orientation[0, 0]
-        film.contacts = now.contacts
-        film.__dict__.pop("force_scale", None)
-        film.__dict__.setdefault("force_scale", 0.3 * film.size / max(self._weight(), 1e-9))
+        film, u = self.viewer.film, self.u if self.model.nu else None
+        position, orientation, film.contacts = pose_of(self.model, self.state, u)
+        film.position[0, 0], film.orientation[0, 0] = position[0, 0], orientation[0, 0]
+        seen = inspect(self.model, self.state, u)
         self.viewer.show(0)
         energy = float(seen.kinetic_energy + seen.potential_energy)
-        self.said.content = f"energy {energy:.4g} J, {len(now.contacts)} contacts"
+        self.said.content = f"energy {energy:.4g} J, {len(film.contacts)} contacts"
 
     def _weight(self) -> float:
         """A force to measure others by: a quarter of what all links weigh."""

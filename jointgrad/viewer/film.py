@@ -143,9 +143,8 @@ class Film:
         offsets = self.offsets()
         low, high = low + offsets.min(0), high + offsets.max(0)
         reach = max(float(np.linalg.norm(high - low)) / 2, 0.02)
-        tile = 10.0 ** np.floor(np.log10(self.size)) * (
-            0.5 if self.size / 10.0 ** np.floor(np.log10(self.size)) > 3 else 0.25
-        )
+        decade = 10.0 ** np.floor(np.log10(self.size))
+        tile = decade * (1.0 if self.size > 3 * decade else 0.5)
         return Camera((low + high) / 2, -0.9, 0.38, 2.1 * reach, reach, float(tile))
 
     def placed(self, piece: Piece, frame: int = 0, env: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -213,6 +212,14 @@ def film_of(
     if gradient is not None:
         film.arrows = _gradient_arrows(model, gradient, moments, isinstance(motion, Trajectory) and motion.q.ndim == 3)
     return film
+
+
+def pose_of(model: Model, state: State, u: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray, Contacts]:
+    """Positions (1, 1, n, 3), orientations (1, 1, n, 4) and contacts of one state under controls."""
+    once = None if u is None else u[None, None]
+    now = _Moments(np.zeros(1), np.zeros(1, int), state.q[None, None], state.qd[None, None], once, None, 1)
+    position, turn, contacts = _poses(model, now)
+    return position, quaternion(turn), contacts
 
 
 @dataclass
