@@ -19,7 +19,7 @@ from .model.names import unknown
 def step(model: Model, params: Sequence[str] = (), name: str = "step") -> casadi.Function:
     """(q, qd, u, *params) -> (q_next, qd_next); a parameter's numbers are one column, row by row of its array."""
     symbols, values = _symbols(model, params)
-    q_next, qd_next = plain.step(model, *_state(model, symbols), params=values)
+    q_next, qd_next = plain.step(model, *_state(model, symbols), None, values)
     found = [casadi.vertcat(*q_next), casadi.vertcat(*qd_next)]
     return casadi.Function(name, list(symbols.values()), found, _labels(symbols), ["q_next", "qd_next"])
 
@@ -27,7 +27,7 @@ def step(model: Model, params: Sequence[str] = (), name: str = "step") -> casadi
 def acceleration(model: Model, params: Sequence[str] = (), name: str = "acceleration") -> casadi.Function:
     """(q, qd, u, *params) -> qdd, for collocation."""
     symbols, values = _symbols(model, params)
-    qdd = casadi.vertcat(*plain.acceleration(model, *_state(model, symbols), params=values))
+    qdd = casadi.vertcat(*plain.acceleration(model, *_state(model, symbols), None, values))
     return casadi.Function(name, list(symbols.values()), [qdd], _labels(symbols), ["qdd"])
 
 
@@ -45,18 +45,21 @@ def _symbols(model: Model, params: Sequence[str]) -> tuple[dict[str, Any], dict[
     _check(model, params)
     sizes = {"q": model.nq, "qd": model.nv, "u": model.nu} | {name: model.params[name].size for name in params}
     symbols = {name: casadi.SX.sym(name.replace(".", "_"), size) for name, size in sizes.items()}
-    return symbols, {name: _rows(casadi.vertsplit(symbols[name]), PARAMS[name]) for name in params}
+    return symbols, {name: _rows(name, casadi.vertsplit(symbols[name])) for name in params}
 
 
-def _rows(numbers: list, width: int) -> list:
+def _rows(name: str, numbers: list) -> Any:
+    width = PARAMS[name]
+    if name.startswith("world."):  # these have no rows
+        return numbers if width > 1 else numbers[0]
     if width == 1:
         return numbers
     return [tuple(numbers[i : i + width]) for i in range(0, len(numbers), width)]
 
 
-def _state(model: Model, symbols: dict[str, Any]) -> list:
+def _state(model: Model, symbols: dict[str, Any]) -> tuple[list, list, list | None]:
     q, qd, u = (casadi.vertsplit(symbols[name]) for name in ("q", "qd", "u"))
-    return [q, qd, u if model.nu else None]
+    return q, qd, u if model.nu else None
 
 
 def _labels(symbols: dict[str, Any]) -> list[str]:

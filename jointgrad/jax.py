@@ -47,7 +47,8 @@ def step(
     """
     given = _given(model, q, qd, u, force, params)
     call = checked_call(model, _shapes(given), is_step=True, threads=threads, on_nan=on_nan)
-    return _motion(call, tuple(given.values()))
+    q_next, qd_next = _motion(call, tuple(given.values()))
+    return q_next, qd_next
 
 
 def rollout(
@@ -87,7 +88,7 @@ def _given(model: Model, q: Any, qd: Any, u: Any, force: Any, params: Any) -> di
     for name in params or {}:
         if name not in PARAMS:
             raise InputError(f'there is no parameter "{name}"; the names are {", ".join(PARAMS)}')
-    if not jax.config.jax_enable_x64:
+    if not jax.config.read("jax_enable_x64"):
         warnings.warn(
             "jax_enable_x64 is off: arrays come as float32 and states are rounded to float32 after every call; "
             'for float64 call jax.config.update("jax_enable_x64", True) first',
