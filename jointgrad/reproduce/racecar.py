@@ -110,7 +110,8 @@ def case(name: str) -> Case:
 def rolling_out(model: jg.Model) -> tuple[np.ndarray, np.ndarray]:
     """x at eleven times over one second: a body of mass M on four wheels that slide until they roll, axles damped.
 
-    M v' = -F, I w' = F r / 4 - b w per wheel, with F = mu M g while the wheel slips; once it rolls, (M + 4 I / r^2) v' = -4 b v / r^2.
+    M v' = -F, I w' = F r / 4 - b w per wheel, with F = mu M g while the wheel slips; once it rolls,
+    (M + 4 I / r^2) v' = -4 b v / r^2.
     """
     from scipy.integrate import solve_ivp
 
@@ -201,9 +202,8 @@ def reproduce(names: Sequence[str], out: Path, seconds: float, say: Callable[[st
             _keep(out, name, one, outcomes, maps[name])
             for o in outcomes:
                 at = "-" if o.to_truth is None else "{} iterations, {} evaluations, {:.3f} s".format(*o.to_truth)
-                say(
-                    f"{name:8s} {o.method:15s} found {np.round(o.found, 6)}  truth {one.truth and np.round(one.truth, 6)}  within 1e-3: {at}"
-                )
+                truth = "" if one.truth is None else f"  truth {np.round(one.truth, 6)}"
+                say(f"{name:8s} {o.method:15s} found {np.round(o.found, 6)}{truth}  within 1e-3: {at}")
             (out / "results.json").write_text(json.dumps(said, indent=2) + "\n")
     except KeyboardInterrupt:
         say(f"Interrupted: {len(said['cases'])} cases are kept.")
@@ -216,8 +216,10 @@ def _figures(one: Case, outcomes: Sequence[Outcome], places: np.ndarray) -> dict
     times = {g: [o.to_truth[2] for o in outcomes if o.has_gradient is g and o.to_truth] for g in (True, False)}
     ratio = min(times[False]) / min(times[True]) if times[True] and times[False] else None
     return {
-        "truth": one.truth, "note": one.note, "unknowns": one.problem.unknowns.physical_names, "gradient_free_over_gradient_seconds": ratio,
-        "methods": {o.method: {"found": o.found, "to_truth": o.to_truth, "loss": o.result.loss, "reason": o.result.reason} for o in outcomes},
+        "truth": one.truth, "note": one.note, "unknowns": one.problem.unknowns.physical_names,
+        "gradient_free_over_gradient_seconds": ratio,
+        "methods": {o.method: {"found": o.found, "to_truth": o.to_truth, "loss": o.result.loss, "reason": o.result.reason}
+                    for o in outcomes},
         "places": {"least": float(places[:, 1].min()), "at_friction": float(places[places[:, 1].argmin(), 0])},
     }  # fmt: skip
 
