@@ -73,7 +73,7 @@ def _physical() -> Task:
     world = jg.World(gravity=(0.0, 0.0, -9.81), dt=DT).add(arm).add_ground(friction=0.7)
     world.pair("*", "*", contact=None)
     world.pair("ball", "*finger", contact=jg.Impulse(), friction=1.0)
-    world.pair("ball", "ground", contact=jg.Impulse(), friction=0.7, rolling=ROLLING)
+    world.pair("ball", "ground", contact=jg.Impulse(), friction=0.7, torsion=ROLLING, rolling=ROLLING)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = world.compile(dt=DT)
