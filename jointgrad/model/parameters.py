@@ -172,7 +172,7 @@ class Unknowns:
         if model.batch is not None:
             raise InputError("the model has parameters per environment: take model.environment(k)")
         self.model = model
-        self.parts: list[Any] = []
+        self.parts: list[_Numbers | _Body] = []
         for entry in entries:
             if isinstance(entry, Inertia):
                 rows, _ = _rows(model, "link.mass", entry.rows)
@@ -222,7 +222,7 @@ class Unknowns:
         """Of points x (batch, n), whether bodies with such inertias exist."""
         if "link.inertia" not in self.touched:
             return np.ones(len(x), bool)
-        return np.all(triangle_violation(self.values(x)["link.inertia"]) <= 0, axis=-1)
+        return np.asarray(~(triangle_violation(self.values(x)["link.inertia"]) > 0).any(-1))
 
     def model_at(self, x: np.ndarray) -> Model:
         """The model with the parameters of one point x (n,)."""

@@ -68,6 +68,9 @@ class Method:
     knots: int | None = None
     iterations: int = 60
     has_gradient: bool = True
+    # random points about the start that are tried first, as one batch, with this spread; the best is the start
+    screened: int = 0
+    spread: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -123,12 +126,25 @@ def run(task: Task, method: Method, seed: int, seconds: float) -> Run:
     else:
         problem = task.problem(method.knots)
         more = {"seed": seed} if method.method.startswith("cma") else {}
-        found = optimise(problem, problem.controls.project(u0), method.method, stop, **method.settings, **more)
+        began, x0 = time.perf_counter(), _screened(problem, problem.controls.project(u0), method, seed)
+        lost = time.perf_counter() - began
+        found = optimise(problem, x0, method.method, stop, **method.settings, **more)
+        # what the screening took counts too
+        found.history.evaluations[:] = [e + method.screened for e in found.history.evaluations]
+        found.history.seconds[:] = [s + lost for s in found.history.seconds]
         u = problem.controls.expand(found.x[None])[:, 0]
     history = _in_units_of_the_task(task, method, found.history)
     k = history.first_below(task.accuracy)
     reached = None if k is None else (k, history.evaluations[k] + history.gradients[k], history.seconds[k])
     return Run(method, seed, u, float(min(history.best)), found.reason, history, reached)
+
+
+def _screened(problem: Shooting, x0: np.ndarray, method: Method, seed: int) -> np.ndarray:
+    """The best of random points about x0, or x0 itself."""
+    if not method.screened:
+        return x0
+    points = x0 + method.spread * np.random.default_rng(seed + 1000).normal(size=(method.screened, problem.n))
+    return points[np.argmin(problem.value(points))]
 
 
 def _target(task: Task, method: Method) -> float:

@@ -202,8 +202,8 @@ def reproduce(names: Sequence[str], out: Path, seconds: float, say: Callable[[st
             _keep(out, name, one, outcomes, maps[name])
             for o in outcomes:
                 at = "-" if o.to_truth is None else "{} iterations, {} evaluations, {:.3f} s".format(*o.to_truth)
-                truth = one.truth and np.round(one.truth, 6)
-                say(f"{name:8s} {o.method:15s} found {np.round(o.found, 6)}  truth {truth}  within 1e-3: {at}")
+                truth = "" if one.truth is None else f"  truth {np.round(one.truth, 6)}"
+                say(f"{name:8s} {o.method:15s} found {np.round(o.found, 6)}{truth}  within 1e-3: {at}")
             (out / "results.json").write_text(json.dumps(said, indent=2) + "\n")
     except KeyboardInterrupt:
         say(f"Interrupted: {len(said['cases'])} cases are kept.")

@@ -73,7 +73,7 @@ def _physical() -> Task:
     world = jg.World(gravity=(0.0, 0.0, -9.81), dt=DT).add(arm).add_ground(friction=0.7)
     world.pair("*", "*", contact=None)
     world.pair("ball", "*finger", contact=jg.Impulse(), friction=1.0)
-    world.pair("ball", "ground", contact=jg.Impulse(), friction=0.7, rolling=ROLLING)
+    world.pair("ball", "ground", contact=jg.Impulse(), friction=0.7, torsion=ROLLING, rolling=ROLLING)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = world.compile(dt=DT)
@@ -110,6 +110,8 @@ def methods(setting: str, quick: bool = False) -> list[Method]:
     """Rates are scanned, so that no method is judged by a bad one."""
     if setting == "physical":
         few = [
+            Method("L-BFGS, best of 64", "lbfgs", {"first_step": 2.0}, 6, 60, screened=64, spread=5.0),
+            Method("Gauss-Newton, best of 64", "gauss_newton", {}, 6, 30, screened=64, spread=5.0),
             Method("L-BFGS, knots", "lbfgs", {"first_step": 5.0}, 6, 100),
             Method("Gauss-Newton, knots", "gauss_newton", knots=6, iterations=40),
             Method("Adam 1, knots", "adam", {"rate": 1.0}, 6, 100),
