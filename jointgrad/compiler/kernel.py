@@ -107,7 +107,7 @@ class Library:
                 stack += _called(kernel_.fn, Kernel)
         self._loaded: dict[str, int] = {}
         self._callable: dict[str, Callable] = {}
-        self._lock = threading.Lock()
+        self._lock, self._attaching = threading.Lock(), threading.Lock()
 
     def callee_names(self, name: str) -> set[str]:
         """The kernel and every kernel it calls, directly or not."""
@@ -158,14 +158,16 @@ class Library:
         Kernels named in `without` are never reached on this frame, and are not compiled for it.
         """
         callees = sorted(self.callee_names(name) - set(without))
-        helper = self._helper(callees)
-        try:
-            for callee in callees:
-                frame.integers[self.schema.kernel_slots[callee]] = self.address(callee)
-        finally:
-            if helper is not None:
-                helper.terminate()
-                helper.wait()
+        # threads that want the same code wait for the first of them, whose helper is enough for all
+        with self._attaching:
+            helper = self._helper(callees)
+            try:
+                for callee in callees:
+                    frame.integers[self.schema.kernel_slots[callee]] = self.address(callee)
+            finally:
+                if helper is not None:
+                    helper.terminate()
+                    helper.wait()
         n_tables = len(self.kernels[name].tables)
         prototype = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * (2 + n_tables))
         function = prototype(self.address(name))
