@@ -4,8 +4,9 @@
 
 Small calls are a step of a cart-pole at batch 1, against jg.rollout of one step and its backward (the core's public way to
 a gradient), and against the short cuts for single steps that the layer itself takes, jg.step and its adjoint; large ones
-are 100 steps of 256 Laikagos on the ground, on one thread. Beside each small call stands an empty one: an autograd function, or a callback,
-that does nothing. Then the soaks: memory over many backward calls, a long rollout within 16 MB. Needs torch and jax.
+are 100 steps of 256 Laikagos on the ground, on one thread. Beside each small call stands an empty one: an autograd function,
+or a callback, that does nothing. Then the soaks: memory over many backward calls, a long rollout within 16 MB. Needs torch
+and jax.
 """
 
 from __future__ import annotations
