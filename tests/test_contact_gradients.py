@@ -555,7 +555,7 @@ class PlainStep:
         for name in ("q", "qd", "u", "force"):
             getattr(z.state, name)[:] = case.inputs[name][env].ravel().tolist()
         z.call.force = z.call.wants_params = z.call.wants_outputs = 1
-        step(z.tree, z.params, z.assembly, z.state, z.work, z.touch, z.block, z.runge, z.call)
+        step(z.tree, z.params, z.assembly, z.state, z.work, z.touch, z.block, z.runge, z.output, z.call)
 
     def gradient(self) -> dict[str, np.ndarray]:
         z, case, env = self.z, self.case, self.env

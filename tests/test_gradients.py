@@ -288,7 +288,7 @@ def plain_gradient(case: Case) -> dict[str, np.ndarray]:
     for name in INPUTS:
         getattr(z.state, name)[:] = case.inputs[name][0].ravel().tolist()
     z.call.force = z.call.wants_params = z.call.wants_outputs = 1
-    step(z.tree, z.params, z.assembly, z.state, z.work, z.touch, z.block, z.runge, z.call)
+    step(z.tree, z.params, z.assembly, z.state, z.work, z.touch, z.block, z.runge, z.output, z.call)
     for name in ("q", "qd"):
         getattr(z.work_bar, f"{name}_next")[:] = case.bars[name][1, 0].tolist()
     for name in OUTPUTS:

@@ -28,7 +28,6 @@ FILES = (
     "mjcf/pypi/gymnasium-1.4.0/gymnasium/envs/mujoco/assets/humanoid.xml",
     "urdf/github/unitreerobotics+unitree_ros/robots/a2_description/urdf/a2.urdf",  # starts outside its limits
     "urdf/github/unitreerobotics+unitree_ros/robots/b2_description/urdf/b2_description.urdf",
-    "mjcf/github/google-deepmind+mujoco/test/engine/testdata/core_constraint/jdotv_connect_2d.xml",  # a loop
 )
 
 
@@ -230,7 +229,7 @@ def test_an_error_names_link_contact_and_step():
     model = jg.World().add(ball, position=(0, 0, 0.1)).add_ground().compile()
     force = np.zeros((20, 1, 2, 6))
     force[3, 0, model.link("ball"), 0] = 1e308
-    with pytest.raises(jg.SimulationError, match=r'environment 0 .* step \d.*link "ball".*"ball" and "ground"'):
+    with pytest.raises(jg.SimulationError, match=r'environment 0 .* step \d.*link: "ball".*"ball" on "ground"'):
         jg.rollout(model, model.initial_state(batch=1), steps=20, force=force)
 
 
