@@ -410,7 +410,7 @@ def test_one_warning_names_what_is_left_out():
 @pytest.mark.parametrize("load", [load_mjcf, jg.load, load_world, jg.load_world])
 def test_warnings_point_to_the_line_of_the_caller(load):
     """Through whichever function the file is read, and when the robot is compiled alone or in a world."""
-    text = joint('range="-1 1"', "<visual/>")
+    text = joint('type="ball" range="0 1"', "<visual/>")
     with pytest.warns(UnsupportedWarning) as caught:
         before = inspect.currentframe().f_lineno
         found = load(text)
