@@ -70,7 +70,7 @@ class Case:
 
     def differences(self, name: str, entries=None) -> np.ndarray:
         """(batch, entries): by central differences, each environment's loss by its own copy of an input."""
-        h = {"world.dt": 5e-4 * self.model.params["world.dt"], "force": 0.05}.get(name, 5e-4)
+        h = {"world.dt": 5e-4 * self.model.params["world.dt"], "force": 0.05, "world.density": 0.02}.get(name, 5e-4)
         return np.stack([
             central(lambda points, env=env: self.losses(env, {name: points}), self.inputs[name][env], h, entries)
             for env in range(self.batch)
