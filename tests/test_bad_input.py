@@ -249,6 +249,11 @@ VALUES = {
     "rest at a zero quaternion": (entry("joint.rest", slice(1, 5), 0.0), ["joint.rest", "quaternion of zero length"]),
     "axis of zero length": (entry("joint.axis", 1, 0.0), ['axis of joint "shoulder"', "zero length"]),
     "negative damping": (entry("joint.damping", 1, -1.0), ["joint.damping", '"shoulder"', "negative (-1)"]),
+    "dry friction without a row": (
+        entry("joint.friction", 1, 0.1),
+        ["joint.friction", '"shoulder"', "without dry friction"],
+    ),
+    "limit without a row": (entry("joint.limit", (1, 0), -0.5), ["joint.limit", '"shoulder"', "without limit"]),
     "no time step": (lambda m: {"world.dt": 0.0}, ["world.dt", "more than zero"]),
     "two batches": (
         lambda m: {"link.mass": np.ones((3, 2)), "link.com": np.zeros((4, 2, 3))},

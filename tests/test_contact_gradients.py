@@ -162,8 +162,8 @@ def check(case: ContactCase, most: int, most_skipped: float = MOST_SKIPPED) -> N
 
 
 @functools.cache
-def tangle(base: str, cone: bool, sweeps: int = 6) -> ContactCase:
-    model = tangled(3 if base == "free" else 5, base, sweeps, cone).replace({"world.stabilisation": 0.02})
+def tangle(base: str, cone: bool, sweeps: int = 6, form: str = "matrix") -> ContactCase:
+    model = tangled(3 if base == "free" else 5, base, sweeps, cone, form=form).replace({"world.stabilisation": 0.02})
     rng = np.random.default_rng(1)
     state = random_state(model, rng, 4)
     return contact_case(model, state.q, state.qd)
@@ -171,9 +171,29 @@ def tangle(base: str, cone: bool, sweeps: int = 6) -> ContactCase:
 
 @pytest.mark.parametrize("base", ["free", "fixed"])
 @pytest.mark.parametrize("cone", [True, False], ids=["cone", "pyramid"])
-def test_tangle(base, cone):
+@pytest.mark.parametrize("form", ["matrix", "sums"])
+def test_tangle(base, cone, form):
     """Every kind of pair, law, tie and joint in one problem; lanes with other contact sets."""
-    check(tangle(base, cone), most=3)
+    check(tangle(base, cone, form=form), most=3)
+
+
+@pytest.mark.parametrize("which", ["free-cone", "fixed-pyramid", "laikago"])
+def test_forms_agree(which):
+    """The couplings written out, or running sums: the same motion and the same cotangents but for rounding."""
+    if which == "laikago":
+        states = [standing(contact=jg.Impulse(form=form)) for form in ("matrix", "sums")]
+        cases = [contact_case(*state, 10) for state in states]
+    else:
+        base, _, kind = which.partition("-")
+        cases = [tangle(base, kind == "cone", form=form) for form in ("matrix", "sums")]
+    motions = [case.rollout() for case in cases]
+    assert [case.model.topology.tree["has_matrix"] for case in cases] == [1, 0]
+    np.testing.assert_allclose(motions[0].qd, motions[1].qd, rtol=1e-9, atol=1e-10)
+    one, other = (case.backward(motion) for case, motion in zip(cases, motions, strict=True))
+    for name in one:
+        np.testing.assert_allclose(
+            one[name], other[name], atol=1e-9 * np.abs(one[name]).max(initial=1e-9), err_msg=name
+        )
 
 
 # pair by pair -------------------------------------------------------------------------------------------------------------
@@ -376,7 +396,7 @@ def test_fifty_steps(which):
     gradient = {name: bar for name, bar in case.backward(case.rollout()).items() if bar.any()}
     wrong, skipped = case.compare(gradient, most=1)
     print(f"skipped {100 * skipped:.1f} %")
-    assert wrong == {} and skipped < 0.5
+    assert wrong == {} and skipped <= MOST_SKIPPED
     kept, restored = (
         case.rollout(threads=1),
         case.rollout(threads=1, memory=case.batch * 12 * (case.model.nq + case.model.nv) * 8),
@@ -476,21 +496,24 @@ def taken(case: ContactCase, envs, **options) -> dict[str, np.ndarray]:
 def crowd(which: str) -> ContactCase:
     if which == "laikago":
         model, q, qd = standing(batch=12)
-    elif which == "tangle":
-        model = tangled(3, "free", sweeps=10)
+    elif which.startswith("tangle"):
+        model = tangled(3, "free", sweeps=10, form="sums" if "sums" in which else "matrix")
         state = random_state(model, np.random.default_rng(3), 12)
         q, qd = state.q, state.qd
     else:
         model, q, qd = pair_states("box", "box", "pyramid")
         q, qd = np.concatenate([q, q[::-1]]), np.concatenate([qd, -qd])
-    return contact_case(model, q, qd, 6 if which != "tangle" else 2)
+    return contact_case(model, q, qd, 2 if which.startswith("tangle") else 6)
 
 
 def same(a: dict, b: dict) -> bool:
     return all(np.array_equal(a[name], b[name]) for name in a)
 
 
-@pytest.mark.parametrize("which", ["laikago", "box-box", "tangle"])
+CROWDS = ("laikago", "box-box", "tangle", "tangle-sums")
+
+
+@pytest.mark.parametrize("which", CROWDS)
 def test_bits(which):
     """Alone, in another order, among neighbours with other contacts, by several threads: the same bits both ways."""
     case = crowd(which)
@@ -503,7 +526,7 @@ def test_bits(which):
 @pytest.mark.slow  # each width is compiled on its own
 @pytest.mark.parametrize("lanes", [1, 2, 8])
 def test_bits_of_pack_widths(monkeypatch, lanes):
-    whole = {which: taken(crowd(which), list(range(12))) for which in ("laikago", "box-box", "tangle")}
+    whole = {which: taken(crowd(which), list(range(12))) for which in CROWDS}
     monkeypatch.setenv("JOINTGRAD_LANES", str(lanes))
     for which, expected in whole.items():
         assert same(taken(crowd(which), list(range(12))), expected)
@@ -590,11 +613,12 @@ def plain_steps() -> list[tuple[PlainStep, dict[str, np.ndarray]]]:
     cases = [pair_case(*kind.split("_"), laws[k % 2]) for k, kind in enumerate(PAIR_KINDS)]
     cases += [pair_case("sphere", "sphere", law) for law in LAWS]
     cases += [tie_case("joints", 1), tie_case("loops", 1), tangle("free", True, 3), tangle("fixed", False, 3)]
+    cases += [tangle("free", True, 3, "sums"), tangle("fixed", False, 3, "sums")]
     for number, case in enumerate(cases):
         for name in OUTPUTS:  # the step's reverse sees the outputs of the state it starts from
             case.bars[name][1] = 0.0
         gradient = case.backward(case.rollout())
-        for env in range(2 if number >= len(cases) - 4 else 1):
+        for env in range(2 if number >= len(cases) - 6 else 1):
             found.append((PlainStep(case, env), {name: bar[env].ravel() for name, bar in gradient.items()}))
     return found
 

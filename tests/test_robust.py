@@ -50,7 +50,7 @@ def test_the_account_notices_energy_from_nowhere():
     """The same motion, with every velocity from the middle on raised by a tenth."""
     model = jg.World().add(jg.zoo.laikago(), position=(0, 0, 0.6)).add_ground().compile()
     motion = jg.rollout(model, model.initial_state(), np.zeros((400, 12)))
-    honest, cheated = robust.Account(model), robust.Account(model)
+    honest, cheated = (robust.Account(model, model.initial_state()) for _ in range(2))
     honest.add(motion.q, motion.qd, np.zeros((400, 12)))
     faster = motion.qd * np.where(np.arange(401) < 100, 1.0, 1.1)[:, None]
     cheated.add(motion.q, faster, np.zeros((400, 12)))
@@ -84,6 +84,34 @@ def test_pairs_that_overlap_at_the_start_do_not_touch():
         assert jg.World().add(chain(0.25)).compile().topology.tree["n_pairs"] == 1
         # a rule that names them has the last word
         assert jg.World().add(chain(0.15)).pair("ball0", "ball2").compile().topology.tree["n_pairs"] == 1
+
+
+def test_a_pattern_leaves_neighbours_and_overlaps_apart():
+    """World.pair with a pattern speaks of pairs that may touch; with names, of any."""
+    with pytest.warns(jg.UnsupportedWarning, match='"ball0" and "ball2"'):
+        model = jg.World().add(chain(0.15)).pair("ball*", "*", friction=0.3).compile()
+    assert model.topology.tree["n_pairs"] == 0
+    assert jg.World().add(chain(0.25)).pair("ball*", "*", friction=0.3).compile().topology.tree["n_pairs"] == 1
+    assert jg.World().add(chain(0.25)).pair("ball0", "ball1").compile().topology.tree["n_pairs"] == 2
+    # overridden is not unheard
+    world = jg.World().add(chain(0.25)).pair("ball0", "ball2", friction=0.1).pair("ball*", "ball*", friction=0.2)
+    assert world.compile().params["pair.friction"] == 0.2
+    with pytest.raises(jg.ModelError, match='"knee" and "\\*", nor "toe" and "\\*"'):
+        jg.World().add(chain(0.25)).pair("knee", "*").pair("toe", "*").compile()
+
+
+def arm_on_a_base(offset: float) -> jg.Description:
+    """Three balls in a row, the first of them fixed."""
+    robot = chain(offset)
+    robot.base = "fixed"
+    return robot
+
+
+def test_a_base_that_overlaps_with_its_own_robot_does_not_touch_it():
+    with pytest.warns(jg.UnsupportedWarning, match='"ball0" and "ball2"'):
+        model = jg.World().add(arm_on_a_base(0.15)).compile()
+    assert model.topology.tree["n_pairs"] == 0
+    assert jg.World().add(arm_on_a_base(0.5)).compile().topology.tree["n_pairs"] == 2
 
 
 def test_robots_that_overlap_are_pushed_apart():

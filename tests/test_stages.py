@@ -13,14 +13,14 @@ from jointgrad.engine.workspace import BLOCK, SCHEMA, TOUCH, WORK
 from jointgrad.model.arrays import PAIR_KINDS
 
 # worlds that between them have every joint kind, several trees, welded links, springs, drives, every pair of shapes
-WORLDS = {"free": (3, "free", True), "fixed": (5, "fixed", False)}
+WORLDS = {"free": (3, "free", True, "matrix"), "fixed": (5, "fixed", False, "sums")}
 LANES = 4
 
 
 @functools.cache
 def made(name):
-    seed, base, cone = WORLDS[name]
-    return tangled(seed, base, cone=cone)
+    seed, base, cone, form = WORLDS[name]
+    return tangled(seed, base, cone=cone, form=form)
 
 
 @pytest.fixture(params=WORLDS)

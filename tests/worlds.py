@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 
 import jointgrad as jg
@@ -11,7 +13,9 @@ LAWS = ("coulomb", "andersson", "hollars", "brown")
 SHAPES = (("sphere", (0.3,)), ("capsule", (0.15, 0.3)), ("box", (0.3, 0.25, 0.2)))
 
 
-def tangled(seed: int, base: str, sweeps: int = 50, cone: bool = True, links: int = 9, **options) -> jg.Model:
+def tangled(
+    seed: int, base: str, sweeps: int = 50, cone: bool = True, links: int = 9, form: str = "matrix", **options
+) -> jg.Model:
     """Two random trees whose shapes overlap in most states, above and below the ground: by springs of every law and by
     impulses with every row; joints with limits, dry friction, a mimic joint; a loop and a weld."""
     robot = jg.zoo.random_tree(links, seed=seed, base=base, trees=2, drag=True, tendons=True)
@@ -33,15 +37,34 @@ def tangled(seed: int, base: str, sweeps: int = 50, cone: bool = True, links: in
     robot.constraints.append({"kind": "weld", "body1": "link1", "body2": ends[1], "name": "weld"})
     world = jg.World(density=300.0, viscosity=0.4)
     world.add(robot).add_ground(height=0.3)
-    world.pair("*", "*", friction=0.6, torsion=0.05, rolling=0.03, push_limit=20.0)
-    world.pair("shape[02468]", "*", friction=0.7, restitution=0.4)
+    plain, bouncy = dict(friction=0.6, torsion=0.05, rolling=0.03, push_limit=20.0), dict(friction=0.7, restitution=0.4)
+    bodies = carriers(robot)
+    for i, j in itertools.combinations(range(links), 2):
+        if bodies[i] != bodies[j]:  # by name: neighbours too
+            world.pair(f"shape{i}", f"shape{j}", **(plain if i % 2 and j % 2 else bouncy))
     world.pair("*", "ground", friction=0.5, push_limit=0.1)
     soft = dict(stiffness=60.0, damping=30.0, transition=0.7, static_friction=0.9)
     for i, law in enumerate(LAWS):
         world.pair(f"shape{i}", "ground", friction=0.5, contact=jg.Spring(friction_law=law, **soft))
-        world.pair(f"shape{i}", f"shape{(i + 4) % links}", friction=0.5, contact=jg.Spring(friction_law=law, **soft))
-    options = {"dt": 0.02, "integrator": "implicit_damping", "contact": jg.Impulse(sweeps=sweeps, cone=cone)} | options
+        if bodies[i] != bodies[(i + 4) % links]:
+            world.pair(
+                f"shape{i}", f"shape{(i + 4) % links}", friction=0.5, contact=jg.Spring(friction_law=law, **soft)
+            )
+    options = {"dt": 0.02, "integrator": "implicit_damping", "contact": jg.Impulse(sweeps, cone, form=form)} | options
     return world.compile(**options)
+
+
+def carriers(robot: jg.Description) -> list[str]:
+    """Per link, the link whose joint moves it; "" for what does not move."""
+    found: dict[str | None, str] = {None: ""}
+    joints = {joint.child: joint for joint in robot.joints.values()}
+    for name in robot.links:
+        joint = joints.get(name)
+        if joint is None:
+            found[name] = "" if robot.base == "fixed" else name
+        else:
+            found[name] = found[joint.parent] if joint.kind == "fixed" else name
+    return [found[name] for name in robot.links]
 
 
 def kinds_in(one) -> set[str]:

@@ -91,12 +91,14 @@ class Problem:
     source: list[int]
     x: np.ndarray
     D: np.ndarray
-    A: np.ndarray
     low: np.ndarray
     high: np.ndarray
     weight: np.ndarray
     friction: np.ndarray
-    couplings: list[tuple[int, int, int]]
+    soft: np.ndarray
+    # what rows leave at joints and roots, (blocks, 3, joints and six per body, lanes), and what that gives
+    efforts: np.ndarray
+    answers: np.ndarray
 
     def _value(self, name: str, row: int | None, lane: int) -> float:
         """A parameter of this lane's environment."""
@@ -171,12 +173,9 @@ class Problem:
 
     def matrix(self, lane: int) -> np.ndarray:
         """A on the rows that take part."""
-        n = len(self.kind)
-        A = np.zeros((n, 3, n, 3))
-        for k, s, p in self.couplings:
-            A[k, :, s, :] = self.A[p, :, lane].reshape(3, 3)
-        taking_part = np.flatnonzero(self.D[:n, :, lane].reshape(-1) > 0)
-        return A.reshape(3 * n, 3 * n)[np.ix_(taking_part, taking_part)]
+        rows = np.flatnonzero(self.D[..., lane].reshape(-1) > 0)
+        E, F = (x[..., lane].reshape(-1, x.shape[2])[rows] for x in (self.efforts, self.answers))
+        return E @ F.T + np.diag(np.repeat(self.soft[:, 0, lane], 3)[rows])
 
 
 def across(n: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -238,13 +237,33 @@ def problem_of(model: Model, frame: Frame, first: int, last: int) -> Problem:
     points = int(integers[slots["touch.n"]]) if tree["n_shapes"] else 0
     n = int(integers[slots["block.n"]]) if tree["has_impulses"] else 0
     pair = whole("touch.pair", points)
-    starts = whole("block.first", n + 1) if n else [0]
-    other = whole("block.other", starts[-1])
-    couplings = [(k, other[p], p) for k in range(n) for p in range(starts[k], starts[k + 1])]
+    body, fork, root = (whole(f"block.{what}", 2 * n) for what in ("body", "fork", "root"))
     return Problem(
         model, first, last, pair, numbers("touch.point", 0, points), numbers("touch.normal", 0, points),
         numbers("touch.gap", 0, points)[:, 0], numbers("touch.force", 0, points), _slip_speeds(model, frame, pair),
         whole("block.kind", n), whole("block.source", n), numbers("block.x", tree["sweeps"] * n, n),
-        numbers("block.D", 0, n), numbers("block.A", 0, starts[-1]), numbers("block.low", 0, n), numbers("block.high", 0, n),
-        numbers("block.weight", 0, n), numbers("block.friction", 0, n), couplings,
+        numbers("block.D", 0, n), numbers("block.low", 0, n), numbers("block.high", 0, n),
+        numbers("block.weight", 0, n), numbers("block.friction", 0, n), numbers("block.soft", 0, n),
+        *_factors(tree, frame, n, body, fork, root),
     )  # fmt: skip
+
+
+def _factors(tree: Any, frame: Frame, n: int, body: list, fork: list, root: list) -> tuple[np.ndarray, np.ndarray]:
+    """A = E F^T: what each row leaves at joints and at free roots, and how these answer."""
+    L, dofs = tree["most_path"], tree["n_dofs"]
+    E = np.zeros((n, 3, dofs + 6 * tree["n_bodies"], frame.lanes))
+    F = np.zeros_like(E)
+    if n:
+        effort, D_inv = frame.table("block.effort")[:, :, 0], frame.table("work.D_inv")[:, 0, 0]
+        at_root, answer = frame.table("block.at_root")[:, :, 0], frame.table("block.answer")[:, :, 0]
+    for side in range(2 * n):
+        b = body[side]
+        for j in range(fork[side], tree["path_length"][b]):
+            d = tree["path"][tree["path_first"][b] + j]
+            E[side // 2, :, d] += effort[side * L + j]
+            F[side // 2, :, d] += effort[side * L + j] * D_inv[d]
+        if root[side] >= 0:
+            six = slice(dofs + 6 * root[side], dofs + 6 * root[side] + 6)
+            E[side // 2, :, six] += at_root[side].reshape(3, 6, -1)
+            F[side // 2, :, six] += answer[side].reshape(3, 6, -1)
+    return E, F

@@ -54,9 +54,10 @@ TREE = {
     # rows that do not come from shapes, in blocks of three: see stages/contact/ties.py
     "n_ties": SCALAR, "tie_kind": INTEGERS, "tie_a": INTEGERS, "tie_b": INTEGERS,
     "tie_row": INTEGERS, "tie_frame": INTEGERS, "tie_dof": INTEGERS, "tie_q": INTEGERS, "tie_dof2": INTEGERS, "tie_q2": INTEGERS,
-    # impulses: how many sweeps, cone or pyramid, and for how many touches and blocks of rows there is room
+    # impulses: how many sweeps, cone or pyramid, for how many touches and blocks of rows there is room, and whether their
+    # couplings are written out
     "has_impulses": SCALAR, "has_soft_contact": SCALAR, "sweeps": SCALAR, "is_cone": SCALAR, "most_touches": SCALAR,
-    "most_blocks": SCALAR, "most_couplings": SCALAR,
+    "most_blocks": SCALAR, "most_couplings": SCALAR, "has_matrix": SCALAR,
     # tendons: sums of coordinates. tendon_first is each one's first term, and at the end the number of terms
     "n_tendons": SCALAR, "tendon_first": INTEGERS, "term_dof": INTEGERS, "term_q": INTEGERS,
     # which actuators drive joints and which tendons, and of the latter the tendon
@@ -130,6 +131,8 @@ BLOCK_BAR = {
     "load": 3, "x": 3, "e": 3, "b": 3, "A": 9, "soft": 1, "friction": 3, "low": 3, "high": 3, "free": 1, "rate": 1, "root": 6,
     # answers of every dof to every row, and their mixtures by A_bar + A_bar^T
     "Y": 3, "Y_body": 18, "W": 3, "W_root": 18, "composite": 10, "composite_bar": 10,
+    # running sums on their way back, with the rates that they give; the same of cotangents
+    "D": 3, "pushed": 1, "motion": 6, "speed": 1, "pulled": 1, "pulled_motion": 6, "pulled_speed": 1,
 }  # fmt: skip
 # what the reverse of forward dynamics needs on its own: multipliers per dof and per body; accelerations, forces and
 # cotangents, some gathered up the tree
@@ -188,8 +191,9 @@ SCHEMA = Schema(
         "kinematics", "kinematics_adjoint", "tendons", "tendons_adjoint", "forces", "forces_adjoint",
         "articulated", "articulated_adjoint",
         *PAIR_KERNELS, "detection", "detection_adjoint", "springs", "springs_adjoint",
-        "blocks", "tie_blocks", "couplings", "sweeps", "kicks", "contact", "contact_adjoint", "sweeps_adjoint", "matrix_adjoint",
-        "inertia_adjoint", "rows_adjoint", "ties_adjoint", "loads", "loads_adjoint", "margins",
+        "blocks", "tie_blocks", "couplings", "sweeps", "own_couplings", "sums", "kicks", "contact", "contact_adjoint",
+        "sweeps_adjoint", "matrix_adjoint", "mixtures", "sums_adjoint", "inertia_adjoint",
+        "rows_adjoint", "ties_adjoint", "loads", "loads_adjoint", "margins",
         "integration", "integration_adjoint", "outputs", "outputs_adjoint",
         "runge_kutta", "runge_kutta_adjoint", "step", "step_adjoint",
         "assemble", "advance", "write_outputs", "reverse_step", "reverse_outputs", "rollout", "rollout_adjoint", "evaluation",
@@ -251,14 +255,14 @@ def rows_of(tree: Mapping[str, Any], slots: int = 0) -> dict[str, int]:
 def _block_rows(tree: Mapping[str, Any]) -> dict[str, int]:
     blocks, bodies, dofs = tree["most_blocks"], tree["n_bodies"] + 1, tree["n_dofs"]
     sides, history = 2 * blocks, tree["sweeps"] * blocks
+    trials = history if tree["has_matrix"] else blocks
     rows = dict.fromkeys({**BLOCK, **BLOCK_BAR}, blocks)
     rows |= dict.fromkeys(("rows", "at_root", "answer", "W_root"), sides)
     rows |= dict.fromkeys(("A", "G"), tree["most_couplings"])
-    rows |= dict.fromkeys(("motion", "Y_body", "composite", "composite_bar", "root"), bodies)
+    rows |= dict.fromkeys(("motion", "pulled_motion", "Y_body", "composite", "composite_bar", "root"), bodies)
     rows |= dict.fromkeys(("Y", "W"), sides * tree["most_dofs"])
-    return rows | {
-        "effort": sides * tree["most_path"], "x": history + blocks, "e": history, "pushed": dofs, "free": dofs, "rate": dofs,
-    }  # fmt: skip
+    rows |= dict.fromkeys(("pushed", "free", "rate", "speed", "pulled", "pulled_speed"), dofs)
+    return rows | {"effort": sides * tree["most_path"], "x": history + blocks, "e": trials}
 
 
 def lists_of(tree: Mapping[str, Any]) -> dict[str, int]:
@@ -284,7 +288,11 @@ def unused_kernels(tree: Mapping[str, Any]) -> tuple[str, ...]:
     if not tree["n_ties"]:
         unused += ["tie_blocks", "ties"]
     if not tree["has_impulses"]:
-        unused += ["contact", "blocks", "couplings", "sweeps", "kicks", "matrix", "inertia", "rows"]
+        unused += ["contact", "blocks", "kicks", "inertia", "rows"]
+    if not (tree["has_impulses"] and tree["has_matrix"]):
+        unused += ["couplings", "sweeps", "matrix", "mixtures"]
+    if not tree["has_impulses"] or tree["has_matrix"]:
+        unused += ["own_couplings", "sums"]
     if tree["integrator"] != RK4:
         unused.append("runge_kutta")
     return tuple(name for one in unused for name in (one, f"{one}_adjoint"))

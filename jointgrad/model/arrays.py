@@ -195,7 +195,25 @@ class Model:
             where = tuple(int(i) for i in np.argwhere(bad)[0])
             raise InputError(f'"{name}" is not finite: it contains {array[where]} at {where}')
         check_physical(name, array, self.topology)
+        self._check_rows(name, array)
         return array, None if array.shape == shape else array.shape[0]
+
+    def _check_rows(self, name: str, array: np.ndarray) -> None:
+        """A joint compiled without limit or dry friction has no row for it in the contact problem."""
+        kind = {"joint.friction": FRICTION_ROW, "joint.limit": STOP_ROW}.get(name)
+        if kind is None:
+            return
+        tree, names = self.topology.tree, self.topology.joint_names
+        with_row = {f for f, row in zip(tree["tie_frame"], tree["tie_row"], strict=True) if row == kind}
+        asked = np.isfinite(array) & (array != self.params[name])
+        rows = np.argwhere(asked.reshape(-1, len(names), PARAMS[name]))[:, 1]
+        lost = next((names[row] for row in rows if row not in with_row), None)
+        if lost is not None:
+            what = "dry friction" if kind == FRICTION_ROW else "limit"
+            raise InputError(
+                f'{name} of joint "{lost}" cannot be set: it was compiled without {what}; describe the joint with one, '
+                "a very small or wide one if need be"
+            )
 
 
 NOT_NEGATIVE = (

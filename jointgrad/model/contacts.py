@@ -44,6 +44,9 @@ SIZES = {"plane": 0, "sphere": 1, "capsule": 2, "box": 3, "points": 1}
 POINTS = dict(zip(PAIR_KINDS, (1, 2, 8, 1, 1, 2, 1, 2, 13), strict=True))
 # friction of a shape that says nothing, where its partner says nothing either: sliding, torsional (m), rolling (m)
 FRICTION = (1.0, 0.005, 0.0001)
+# worlds with room for more blocks of rows per tree are solved by running sums: not by what touches, or the bits of an
+# environment would depend on its neighbours
+MATRIX_BLOCKS = 24
 SAME_FOR_ALL = {"condim": 3, "contype": 1, "conaffinity": 1, "priority": 0}
 # what may be asked of a pair, besides its law
 PAIR_OPTIONS = (
@@ -82,6 +85,11 @@ class Rule:
     second: str
     contact: Any
     options: dict[str, float]
+
+    @property
+    def is_pattern(self) -> bool:
+        """Patterns speak of pairs that may touch; names also of neighbours and of shapes that overlap."""
+        return any(c in name for name in (self.first, self.second) for c in "*?[")
 
     def matches(self, a: Touching, b: Touching) -> bool:
         return any(_is_called(x, self.first) and _is_called(y, self.second) for x, y in ((a, b), (b, a)))
@@ -158,17 +166,22 @@ def overlapping_pairs(
     shapes: list[Touching], tree: dict[str, Any], ties: list[dict], poses: list
 ) -> set[frozenset[int]]:
     """Pairs of one robot that lie in each other where the world starts: no motion leads there, so that its author does not
-    mean them to touch. Robots that stand in each other, or in what is fixed, are pushed apart.
+    mean them to touch. Robots that stand in each other, or in what is fixed other than their own base, are pushed apart.
 
     poses: rotation and position of every frame. Trees that loops tie together are one robot. Marks and planes are left out."""
     found: set[frozenset[int]] = set()
     solids: dict[int, Solid] = {}
     robot = _robots(shapes, tree, ties)
     of_robot: dict[int, list[int]] = {}
+    bases = _bases(tree)
     for k, s in enumerate(shapes):
-        if s.kind in (SPHERE, CAPSULE, BOX) and tree["body_tree"][s.body] != tree["n_trees"]:
-            solids[k] = _solid(s, *poses[s.frame])
-            of_robot.setdefault(robot[tree["body_tree"][s.body]], []).append(k)
+        if s.kind not in (SPHERE, CAPSULE, BOX):
+            continue
+        solids[k] = _solid(s, *poses[s.frame])
+        is_fixed = tree["body_tree"][s.body] == tree["n_trees"]
+        trees = bases.get(s.frame, []) if is_fixed else [tree["body_tree"][s.body]]
+        for one in {robot[t] for t in trees}:
+            of_robot.setdefault(one, []).append(k)
     for group in of_robot.values():
         centres, reach = np.array([solids[k].centre for k in group]), np.array([solids[k].reach for k in group])
         for m, i in enumerate(group):
@@ -188,6 +201,17 @@ def _robots(shapes: list[Touching], tree: dict[str, Any], loops: list[dict]) -> 
             one, other = sorted((robot[a], robot[b]))
             robot = [one if r == other else r for r in robot]
     return robot
+
+
+def _bases(tree: dict[str, Any]) -> dict[int, list[int]]:
+    """Trees that stand on each frame that does not move: a robot's own base, not the world's floor and walls."""
+    found: dict[int, list[int]] = {}
+    for t in range(tree["n_trees"]):
+        frame = tree["frame_parent"][tree["frame"][tree["tree_body"][tree["tree_first"][t]]]]
+        while frame < tree["n_frames"]:
+            found.setdefault(frame, []).append(t)
+            frame = tree["frame_parent"][frame]
+    return found
 
 
 def _solid(s: Touching, R: np.ndarray, p: np.ndarray) -> Solid:
@@ -260,17 +284,19 @@ class Wishes:
         a, b = shapes[i], shapes[j]
         names = frozenset((a.name, b.name))
         options = dict(self.explicit.get(names, {}))
-        number = next((k for k in range(len(self.rules) - 1, -1, -1) if self.rules[k].matches(a, b)), None)
-        if number is not None:
-            self.used.add(number)
-            rule = self.rules[number]
-            return (self.law if rule.contact is Default else rule.contact), options | rule.options, number, False
-        if names not in self.explicit:
-            if is_filtered(a, b, tree):
-                return None, options, None, False
-            if frozenset((i, j)) in self.overlapping:
-                return None, options, None, True
-        return self.law, options, None, False
+        may_not = names not in self.explicit and is_filtered(a, b, tree)
+        is_apart = names not in self.explicit and not may_not and frozenset((i, j)) in self.overlapping
+        matching = [k for k, rule in enumerate(self.rules) if rule.matches(a, b)]
+        self.used.update(matching)
+        heard = [
+            k
+            for k in matching
+            if self.rules[k].contact is None or not (self.rules[k].is_pattern and (may_not or is_apart))
+        ]
+        if heard:
+            rule = self.rules[heard[-1]]
+            return (self.law if rule.contact is Default else rule.contact), options | rule.options, heard[-1], False
+        return (None if may_not or is_apart else self.law), options, None, is_apart
 
 
 def _can_touch(a: Touching, b: Touching) -> bool:
@@ -311,16 +337,16 @@ def list_pairs(contacts: Contacts, tree: dict[str, Any], wishes: Wishes) -> list
     return [f'"{r.first}" and "{r.second}"' for k, r in enumerate(wishes.rules) if k not in wishes.used]
 
 
-def _sweeps_and_cone(law: Law | None, others: list[Impulse]) -> tuple[int, bool]:
-    """All rows of a world are one problem, so that all impulse laws in it must agree on how it is solved."""
+def _solver(law: Law | None, others: list[Impulse]) -> tuple[int, bool, str]:
+    """Sweeps, cone and form. All rows of a world are one problem, so that all impulse laws in it must agree on them."""
     laws = ([law] if isinstance(law, Impulse) else []) + others
-    asked = {(one.sweeps, one.cone) for one in laws}
+    asked = {(one.sweeps, one.cone, one.form) for one in laws}
     if len(asked) > 1:
         raise ModelError(
-            f"impulse laws of one world ask for different ones of (sweeps, cone): {', '.join(map(str, sorted(asked)))}; "
+            f"impulse laws of one world ask for different ones of (sweeps, cone, form): {', '.join(map(str, sorted(asked)))}; "
             "all contacts are solved together, so give them the same"
         )
-    return asked.pop() if asked else (Impulse().sweeps, Impulse().cone)
+    return asked.pop() if asked else (Impulse().sweeps, Impulse().cone, Impulse().form)
 
 
 def contact_arrays(contacts: Contacts, tree: dict[str, Any], law: Law | None, most: int | None) -> dict[str, Any]:
@@ -339,7 +365,8 @@ def contact_arrays(contacts: Contacts, tree: dict[str, Any], law: Law | None, mo
     touches = min(touches, room)
     # ties are always there, and a point that resists turning needs two blocks
     blocks = len(contacts.ties) + min(blocks, room * (1 + any(spins for *_, spins in pairs)))
-    sweeps, is_cone = _sweeps_and_cone(law, contacts.laws)
+    sweeps, is_cone, form = _solver(law, contacts.laws)
+    has_matrix = form == "matrix" or (form == "auto" and blocks <= MATRIX_BLOCKS * max(tree["n_trees"], 1))
     has_trees = any(tree["n_trees"] not in (s, t) and s != t for _, s, t, _ in runs)
     return {
         "n_shapes": len(contacts.shapes), "n_runs": len(runs), "n_pairs": len(pairs), "n_pair_rows": len(contacts.rows),
@@ -352,7 +379,8 @@ def contact_arrays(contacts: Contacts, tree: dict[str, Any], law: Law | None, mo
         "n_ties": len(contacts.ties), **_tie_arrays(contacts.ties),
         "has_impulses": int(blocks > 0), "has_soft_contact": int(any(p[4] != Impulse().code for p in pairs)),
         "sweeps": sweeps, "is_cone": int(is_cone),
-        "most_touches": touches, "most_blocks": blocks, "most_couplings": min(blocks, 128) * blocks,
+        "most_touches": touches, "most_blocks": blocks, "has_matrix": int(has_matrix),
+        "most_couplings": min(blocks, 128) * blocks if has_matrix else blocks,
     }  # fmt: skip
 
 

@@ -146,8 +146,10 @@ def _contacts(
     missed = list_pairs(contacts, tree, Wishes([*excluded, *plan.rules], plan.contact, explicit, deep))
     warn_of_overlaps(contacts.overlapping)
     asked = [f'"{r.first}" and "{r.second}"' for r in plan.rules]
-    for names in (m for m in missed if m in asked and plan.contact is not None):
-        raise ModelError(f"no two shapes that could touch are called {names}; names are those of links and shapes")
+    lost = [names for names in missed if names in asked and plan.contact is not None]
+    if lost:
+        listed = ", nor ".join(lost)
+        raise ModelError(f"no two shapes that could touch are called {listed}; names are those of links and shapes")
     if plan.constraints:
         contacts.ties = joint_ties(listing.frames, frame_body, first_q, first_dof, tree, mimics) + contacts.ties
     return contacts

@@ -2,8 +2,9 @@
 
 All rows of a world are one problem, solved by a fixed number of sweeps; its reverse is exact for what was computed.
 The pieces: paths.py (how trees answer), rows.py and ties.py (the problem), gauss_seidel.py (its solution and the same
-backwards), response.py (impulses to rates, and back to inertias), pulls.py (back to rows and parameters). Stages of their own,
-for those who ask: loads.py (forces on links), margins.py (how near another outcome was).
+backwards), running_sums.py (the same for many contacts), response.py (impulses to rates, and back to inertias), pulls.py
+(back to rows and parameters). Stages of their own, for those who ask: loads.py (forces on links), margins.py (how near
+another outcome was).
 """
 
 from ....compiler.kernel import kernel, sweep
@@ -11,8 +12,9 @@ from ..articulated import multipliers
 from .gauss_seidel import matrix_adjoint, sweeps, sweeps_adjoint
 from .loads import loads_felt
 from .pulls import impulse_cotangents, rows_adjoint
-from .response import inertia_adjoint, kicks, zero
-from .rows import blocks, couplings
+from .response import inertia_adjoint, kicks, mixtures, zero
+from .rows import blocks, couplings, own_couplings
+from .running_sums import sums, sums_adjoint
 
 READS = (
     "state.q", "state.qd", "assembly.inertia", "work.pose", "work.arm", "work.S", "work.v", "work.armature", "work.I",
@@ -41,8 +43,12 @@ def contact(tree, params, state, work, touch, block):
     if block.n == 0:
         no_kick(tree, params, work)
     else:
-        couplings(tree, params, work, touch, block)
-        sweeps(tree, params, block)
+        if tree.has_matrix != 0:
+            couplings(tree, params, work, touch, block)
+            sweeps(tree, params, block)
+        else:
+            own_couplings(tree, params, work, block)
+            sums(tree, params, work, block)
         kicks(tree, params, work, block)
 
 
@@ -57,8 +63,12 @@ def contact_adjoint(
         impulse_cotangents(tree, params, multiplier, block, block_bar)
         if call.wants_loads != 0:
             loads_felt(block, block_bar)
-        sweeps_adjoint(tree, params, block, block_bar)
-        matrix_adjoint(tree, params, block, block_bar)
+        if tree.has_matrix != 0:
+            sweeps_adjoint(tree, params, block, block_bar)
+            matrix_adjoint(tree, params, block, block_bar)
+            mixtures(tree, params, work, block, block_bar)
+        else:
+            sums_adjoint(tree, params, work, block, block_bar)
         inertia_adjoint(tree, params, assembly, assembly_bar, work, work_bar, multiplier, block, block_bar, call)
         rows_adjoint(
             tree, params, params_bar, state, state_bar, work, work_bar, multiplier, touch, touch_bar, block, block_bar

@@ -146,6 +146,24 @@ def prepare(tree, params, block):
 
 
 @inlined
+def clamped(tree, block, k, x, y, newest):
+    """Impulses of block k from the old ones and their trial values; `newest` are those of block k - 1."""
+    G, kind = block.G[block.own[k]], block.kind[k]
+    if kind == POINT:
+        if tree.is_cone != 0:
+            return cone_update(x, y, G, block.friction[k])
+        return pyramid_update(x, y, G, block.friction[k])
+    if kind == SPIN:
+        return spin_update(x, y, G, block.friction[k], newest)
+    return bounded_update(x, y, G, block.low[k], block.high[k])
+
+
+@traced
+def changed(x, before):
+    return tuple(p - q for p, q in zip(x[:3], before[:3], strict=True))
+
+
+@inlined
 def update(tree, block, t, k, newest):
     """Impulses of block k after sweep t + 1; `newest` are those of block k - 1."""
     n, own, last = block.n, block.own[k], block.own[k] - 1
@@ -160,14 +178,7 @@ def update(tree, block, t, k, newest):
         y = gathered(
             y, block.G[last], newest if block.other[last] == k - 1 else block.x[(t + 1) * n + block.other[last]]
         )
-    x, G, kind = block.x[t * n + k], block.G[own], block.kind[k]
-    if kind == POINT:
-        if tree.is_cone != 0:
-            return cone_update(x, y, G, block.friction[k])
-        return pyramid_update(x, y, G, block.friction[k])
-    if kind == SPIN:
-        return spin_update(x, y, G, block.friction[k], newest)
-    return bounded_update(x, y, G, block.low[k], block.high[k])
+    return clamped(tree, block, k, block.x[t * n + k], y, newest)
 
 
 @kernel
@@ -252,16 +263,9 @@ def returned(x_bar, G, e):
 
 
 @inlined
-def update_adjoint(tree, block, block_bar, t, k):
-    n, own, kind = block.n, block.own[k], block.kind[k]
-    x_bar = block_bar.x[k]
-    # the newest cotangents last
-    if t + 1 < tree.sweeps:
-        for p in range(own - 1, block.first[k] - 1, -1):
-            x_bar = returned(x_bar, block.G[block.mirror[p]], block_bar.e[(t + 1) * n + block.other[p]])
-    for p in range(block.first[k + 1] - 1, own, -1):
-        x_bar = returned(x_bar, block.G[block.mirror[p]], block_bar.e[t * n + block.other[p]])
-    G, x = block.G[own], block.x[(t + 1) * n + k]
+def clamped_reverse(tree, block, block_bar, t, k, x_bar):
+    """Cotangents of the trial values and of the old impulses that `update` saw; adds to those of bounds."""
+    G, x, kind = block.G[block.own[k]], block.x[(t + 1) * block.n + k], block.kind[k]
     if kind == POINT:
         if tree.is_cone != 0:
             e, old, friction = cone_update_reverse(x, x_bar, G, block.friction[k])
@@ -269,15 +273,28 @@ def update_adjoint(tree, block, block_bar, t, k):
             e, old, friction = pyramid_update_reverse(x, x_bar, G, block.friction[k])
         accumulate(block_bar.friction, k, friction)
     elif kind == SPIN:
-        e, old, friction, normal = spin_update_reverse(x, x_bar, G, block.friction[k], block.x[(t + 1) * n + k - 1])
+        normal = block.x[(t + 1) * block.n + k - 1]
+        e, old, friction, normal_bar = spin_update_reverse(x, x_bar, G, block.friction[k], normal)
         accumulate(block_bar.friction, k, friction)
-        accumulate(block_bar.x, k - 1, normal)
+        accumulate(block_bar.x, k - 1, normal_bar)
     else:
         e, old, low, high = bounded_update_reverse(x, x_bar, G, block.low[k], block.high[k])
         accumulate(block_bar.low, k, low)
         accumulate(block_bar.high, k, high)
-    block_bar.e[t * n + k] = e
-    block_bar.x[k] = old
+    return e, old
+
+
+@inlined
+def update_adjoint(tree, block, block_bar, t, k):
+    n, own = block.n, block.own[k]
+    x_bar = block_bar.x[k]
+    # the newest cotangents last
+    if t + 1 < tree.sweeps:
+        for p in range(own - 1, block.first[k] - 1, -1):
+            x_bar = returned(x_bar, block.G[block.mirror[p]], block_bar.e[(t + 1) * n + block.other[p]])
+    for p in range(block.first[k + 1] - 1, own, -1):
+        x_bar = returned(x_bar, block.G[block.mirror[p]], block_bar.e[t * n + block.other[p]])
+    block_bar.e[t * n + k], block_bar.x[k] = clamped_reverse(tree, block, block_bar, t, k, x_bar)
 
 
 @traced

@@ -10,20 +10,22 @@ from ....algebra.spatial import add, sub
 from ....algebra.spatial import work as motion_work
 from ....algebra.vector import cross, dot, scale
 from ....compiler.elementary import inverse, maximum, minimum, safe_norm, select
-from ....compiler.kernel import kernel, sweep
+from ....compiler.kernel import inlined, kernel, sweep
 from ....compiler.trace import traced
 from ....model.arrays import IMPULSE, JOINT_TIE, PAIR_KINDS, STOP_ROW
-from .gauss_seidel import gathered
+from .gauss_seidel import changed, gathered
 from .paths import BOUNDED, POINT, SPIN
+from .response import push
+from .running_sums import felt_by, no_sums, tried
 
 READS = (
-    "state.q", "work.pose", "work.v", "touch.point", "touch.normal", "touch.gap", "touch.force", "touch.feature",
+    "state.q", "work.pose", "work.v", "work.D_inv", "touch.point", "touch.normal", "touch.gap", "touch.force", "touch.feature",
     "block.rows", "block.active", "block.closing", "block.D", "block.G", "block.start", "block.x", "block.low", "block.high",
-    "block.friction",
+    "block.friction", "block.soft", "block.effort", "block.at_root", "block.answer",
     "params.joint_limit", "params.pair_restitution", "params.pair_transition", "params.pair_margin", "params.pair_push_limit",
     "params.pair_stabilisation", "params.world_dt", "params.world_limit_margin",
 )  # fmt: skip
-WRITES = ("margin.record",)
+WRITES = ("margin.record", "block.pushed", "block.motion")
 
 FAR = float("inf")
 LOOK = 0.02  # how far beyond its margin a point that does not touch yet is looked for, m
@@ -98,17 +100,29 @@ def bounded_margin(x, y, G, low, high, D, new):
     )
 
 
-@sweep
-def margin_of(tree, block, t, k):
-    """Margin and code of block k in sweep t."""
-    n, own = block.n, block.own[k]
-    x, new = block.x[t * n + k], block.x[(t + 1) * n + k]
-    y = block.start[k]
+@inlined
+def trial(tree, params, work, block, t, k):
+    """Trial values of block k in sweep t, as gauss_seidel.py or running_sums.py found them."""
+    n = block.n
+    if tree.has_matrix == 0:
+        x = block.x[t * n + k]
+        felt = felt_by(tree, params, work, block, block.pushed, block.motion, k)
+        push(tree, block, block.pushed, block.motion, k, changed(block.x[(t + 1) * n + k], x))
+        return tried(block.start[k], x, block.D[k], block.soft[k], felt)
+    y, own = block.start[k], block.own[k]
     for p in range(own, block.first[k + 1]):
         y = gathered(y, block.G[p], block.x[t * n + block.other[p]])
     for p in range(block.first[k], own):
         y = gathered(y, block.G[p], block.x[(t + 1) * n + block.other[p]])
-    G, D, kind = block.G[own], block.D[k], block.kind[k]
+    return y
+
+
+@sweep
+def margin_of(tree, params, work, block, t, k):
+    """Margin and code of block k in sweep t; of sweep 0 first, then one after the other."""
+    n, y = block.n, trial(tree, params, work, block, t, k)
+    x, new = block.x[t * n + k], block.x[(t + 1) * n + k]
+    G, D, kind = block.G[block.own[k]], block.D[k], block.kind[k]
     if kind == POINT:
         if tree.is_cone != 0:
             return cone_margin(x, y, G, block.friction[k], D)
@@ -298,11 +312,14 @@ def stop_record(tree, params, state, record):
 def margins(tree, params, state, work, touch, block, margin):
     record = empty_record(params.world_dt[0])
     n, T = block.n, tree.sweeps
-    for k in range(n):
-        name, seed = name_of(block, touch, k), seed_of(block, touch, k)
-        for t in range(T):
-            value, code = margin_of(tree, block, t, k)
+    if n > 0:
+        no_sums(tree, params, block.pushed, block.motion)
+    for t in range(T):
+        for k in range(n):
+            name, seed = name_of(block, touch, k), seed_of(block, touch, k)
+            value, code = margin_of(tree, params, work, block, t, k)
             record = with_margin(record, value, name, 1.0 if t == T - 1 else 0.0, code, weight_of(seed, t))
+    for k in range(n):
         record = with_impulse(record, block.x[T * n + k], block.x[(T - 1) * n + k])
         if block.kind[k] == POINT:
             record = point_record(tree, params, work, touch, block, record, k)

@@ -62,15 +62,14 @@ def free_rates(pose, arm, m):
 
 
 @inlined
-def pushed_joints(tree, block, k, last):
-    """Efforts and root motions of one block's impulses."""
-    x = block.x[last + k]
+def push(tree, block, pushed, motion, k, x):
+    """Add a block's impulses to the efforts at joints and the motions of roots."""
     for side in range(2 * k, 2 * k + 2):
         first = tree.path_first[block.body[side]]
         for j in range(block.fork[side], tree.path_length[block.body[side]]):
-            accumulate(block.pushed, tree.path[first + j], weighed(block.effort[side * tree.most_path + j], x))
+            accumulate(pushed, tree.path[first + j], weighed(block.effort[side * tree.most_path + j], x))
         if block.root[side] >= 0:
-            accumulate(block.motion, block.root[side], together(block.answer[side], (x[0], x[1], x[2])))
+            accumulate(motion, block.root[side], together(block.answer[side], (x[0], x[1], x[2])))
 
 
 @kernel
@@ -82,7 +81,7 @@ def kicks(tree, params, work, block):
     for b in range(n + 1):
         block.motion[b] = zero6(nothing)
     for k in range(block.n):
-        pushed_joints(tree, block, k, tree.sweeps * block.n)
+        push(tree, block, block.pushed, block.motion, k, block.x[tree.sweeps * block.n + k])
     for b in range(n):
         d = tree.dof[b]
         if tree.kind[b] == FREE:
@@ -177,21 +176,43 @@ def side_on(tree, block, s, t):
 
 
 @inlined
-def mixtures(tree, params, block, block_bar, side, t):
-    """W = S Y^T for a side's rows."""
-    k, root, D = side // 2, tree.tree_root[t], tree.most_dofs
-    first = tree.tree_dof[t]
+def mix_with(tree, block, block_bar, S, side, other, t):
+    """Add S Y^T of one coupling to W."""
+    D, first = tree.most_dofs, tree.tree_dof[t]
     for d in range(tree.tree_dof[t + 1] - first):
+        block_bar.W[side * D + d] = mixed(block_bar.W[side * D + d], S, block_bar.Y[other * D + d])
+    if tree.tree_root[t] >= 0:
+        block_bar.W_root[side] = mixed_rows(block_bar.W_root[side], S, block.answer[other])
+
+
+@inlined
+def mixtures_of(tree, params, block, block_bar, side, t):
+    """W = S Y^T for a side's rows."""
+    k, D = side // 2, tree.most_dofs
+    for d in range(tree.tree_dof[t + 1] - tree.tree_dof[t]):
         block_bar.W[side * D + d] = zero3(params.world_dt[0])
     block_bar.W_root[side] = zero18(params.world_dt[0])
     for p in range(block.first[k], block.first[k + 1]):
         other = side_on(tree, block, block.other[p], t)
         if other >= 0:
-            S = block_bar.A[p]
-            for d in range(tree.tree_dof[t + 1] - first):
-                block_bar.W[side * D + d] = mixed(block_bar.W[side * D + d], S, block_bar.Y[other * D + d])
-            if root >= 0:
-                block_bar.W_root[side] = mixed_rows(block_bar.W_root[side], S, block.answer[other])
+            mix_with(tree, block, block_bar, block_bar.A[p], side, other, t)
+
+
+@sweep
+def all_answers(tree, params, work, block, block_bar):
+    list_members(tree, block)
+    for t in range(tree.n_trees):
+        for i in range(block.member_first[t], block.member_first[t + 1]):
+            answers(tree, params, work, block, block_bar, block.member[i], t)
+
+
+@kernel
+def mixtures(tree, params, work, block, block_bar):
+    """Y and W of all sides, from block_bar.A."""
+    all_answers(tree, params, work, block, block_bar)
+    for t in range(tree.n_trees):
+        for i in range(block.member_first[t], block.member_first[t + 1]):
+            mixtures_of(tree, params, block, block_bar, block.member[i], t)
 
 
 # inertia ----------------------------------------------------------------------------------------------------------------
@@ -337,14 +358,9 @@ def pull_joint(tree, params, work, work_bar, multiplier, block, block_bar, t, b,
 
 @kernel
 def inertia_adjoint(tree, params, assembly, assembly_bar, work, work_bar, multiplier, block, block_bar, call):
-    """Adds to the cotangents of axes, armatures, poses and inertias. Leaves Y and W behind."""
-    list_members(tree, block)
+    """Reads Y and W. Adds to the cotangents of axes, armatures, poses and inertias."""
     for t in range(tree.n_trees):
         if block.member_first[t + 1] > block.member_first[t]:
-            for i in range(block.member_first[t], block.member_first[t + 1]):
-                answers(tree, params, work, block, block_bar, block.member[i], t)
-            for i in range(block.member_first[t], block.member_first[t + 1]):
-                mixtures(tree, params, block, block_bar, block.member[i], t)
             composites(tree, params, work, block_bar, t)
             for i in range(tree.tree_first[t], tree.tree_first[t + 1]):
                 b = tree.tree_body[i]

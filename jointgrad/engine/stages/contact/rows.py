@@ -216,6 +216,16 @@ def shared_response(tree, work, block, i, j, A):
     return A
 
 
+@inlined
+def coupling(tree, params, work, block, k, s):
+    """A between two blocks."""
+    A = no_coupling(params.world_dt[0])
+    for i in range(2 * k, 2 * k + 2):
+        for j in range(2 * s, 2 * s + 2):
+            A = shared_response(tree, work, block, i, j, A)
+    return A
+
+
 @kernel
 def couplings(tree, params, work, touch, block):
     """A, block by block; the upper half is computed, the lower is its mirror image."""
@@ -223,16 +233,20 @@ def couplings(tree, params, work, touch, block):
     for k in range(block.n):
         for p in range(block.first[k], block.first[k + 1]):
             s = block.other[p]
-            if s >= k:
-                A = no_coupling(params.world_dt[0])
-                for i in range(2 * k, 2 * k + 2):
-                    for j in range(2 * s, 2 * s + 2):
-                        A = shared_response(tree, work, block, i, j, A)
-                if s == k:
-                    A = softened(A, block.soft[k])
-                else:
-                    block.A[block.mirror[p]] = transposed_block(A)
-                block.A[p] = A
+            if s == k:
+                block.A[p] = softened(coupling(tree, params, work, block, k, k), block.soft[k])
+            elif s > k:
+                A = coupling(tree, params, work, block, k, s)
+                block.A[p], block.A[block.mirror[p]] = A, transposed_block(A)
+
+
+@kernel
+def own_couplings(tree, params, work, block):
+    """A of every block with itself, where running sums stand for the rest."""
+    for k in range(block.n):
+        block.first[k] = block.other[k] = block.own[k] = block.mirror[k] = k
+        block.A[k] = softened(coupling(tree, params, work, block, k, k), block.soft[k])
+    block.first[block.n] = block.n
 
 
 point_rows_adjoint = adjoint(point_rows, "point normal")

@@ -1,0 +1,294 @@
+"""The same sweeps without the matrix: what all impulses do is kept as running sums over joints and free roots.
+
+A = E F^T + softness: E holds the efforts that rows leave at the joints of their paths and their forces on free roots, F the
+efforts divided by the joints' articulated inertias and the answers of the roots (rows.py). With the sums p = F^T x a row
+feels E p, and an update adds F^T times its change to p: a sweep costs what its contacts cost, not their square.
+
+The reverse walks back through the same sums, with others, P = F^T felt_bar, that run the other way. A_bar is not formed
+either. response.py needs of it W = S Y^T with S = A_bar + A_bar^T; as A_bar is the sum over all updates of felt_bar x^T, and
+as x is the sum of all earlier changes, W gathers felt_bar v^T + change V^T with the rates v = Y x and V = Y felt_bar.
+"""
+
+from ....algebra.spatial import add
+from ....algebra.spatial import work as motion_work
+from ....algebra.vector import dot
+from ....compiler.kernel import accumulate, inlined, kernel, sweep
+from ....compiler.trace import traced
+from .gauss_seidel import (
+    changed,
+    clamped,
+    clamped_reverse,
+    cone_steps_adjoint,
+    from_coupling,
+    from_start,
+    none3,
+    none9,
+    plus3,
+    prepare,
+    row_steps_adjoint,
+    still,
+    trace_of,
+    with_mirror,
+)
+from .paths import IN_FIRST, POINT, joined, three
+from .response import all_answers, mix_with, push, zero, zero3, zero6, zero18
+
+
+@traced
+def felt_at_joint(felt, effort, D_inv, pushed):
+    return tuple(f + e * (D_inv * pushed) for f, e in zip(felt, effort, strict=True))
+
+
+@traced
+def felt_at_root(felt, at_root, motion):
+    return tuple(f + motion_work(motion, row) for f, row in zip(felt, three(at_root), strict=True))
+
+
+@inlined
+def felt_by(tree, params, work, block, pushed, motion, k):
+    """E p of a block's rows."""
+    felt = zero3(params.world_dt[0])
+    for side in range(2 * k, 2 * k + 2):
+        first = tree.path_first[block.body[side]]
+        for j in range(block.fork[side], tree.path_length[block.body[side]]):
+            d = tree.path[first + j]
+            felt = felt_at_joint(felt, block.effort[side * tree.most_path + j], work.D_inv[d], pushed[d])
+        if block.root[side] >= 0:
+            felt = felt_at_root(felt, block.at_root[side], motion[block.root[side]])
+    return felt
+
+
+@traced
+def tried(start, x, D, soft, felt):
+    """x - D (A x + b)."""
+    return tuple(s + p - d * (f + soft * p) for s, p, d, f in zip(start, x[:3], D, felt, strict=True))
+
+
+@sweep
+def no_sums(tree, params, pushed, motion):
+    for d in range(tree.n_dofs):
+        pushed[d] = zero(params.world_dt[0])
+    for b in range(tree.n_bodies + 1):
+        motion[b] = zero6(params.world_dt[0])
+
+
+@kernel
+def sums(tree, params, work, block):
+    prepare(tree, params, block)
+    no_sums(tree, params, block.pushed, block.motion)
+    n, newest = block.n, still(params.world_dt[0])
+    for t in range(tree.sweeps):
+        for k in range(n):
+            x = block.x[t * n + k]
+            felt = felt_by(tree, params, work, block, block.pushed, block.motion, k)
+            newest = clamped(tree, block, k, x, tried(block.start[k], x, block.D[k], block.soft[k], felt), newest)
+            block.x[(t + 1) * n + k] = newest
+            push(tree, block, block.pushed, block.motion, k, changed(newest, x))
+
+
+# the reverse ------------------------------------------------------------------------------------------------------------
+
+
+@sweep
+def begin(tree, params, work, block, block_bar):
+    """The sums as the sweeps left them, none of the cotangents."""
+    nothing = params.world_dt[0]
+    no_sums(tree, params, block_bar.pulled, block_bar.pulled_motion)
+    for d in range(tree.n_dofs):
+        block_bar.pushed[d], block_bar.speed[d], block_bar.pulled_speed[d] = (
+            block.pushed[d],
+            work.kick[d],
+            zero(nothing),
+        )
+    for b in range(tree.n_bodies):
+        block_bar.motion[b] = block.motion[b]
+    for k in range(block.n):
+        block_bar.friction[k] = block_bar.low[k] = block_bar.high[k] = block_bar.D[k] = block_bar.e[k] = none3(nothing)
+        block_bar.A[k], block_bar.soft[k] = none9(nothing), zero(nothing)
+        for side in range(2 * k, 2 * k + 2):
+            block_bar.W_root[side] = zero18(nothing)
+            for d in range(tree.most_dofs):
+                block_bar.W[side * tree.most_dofs + d] = zero3(nothing)
+
+
+# One walk over a block's joints reads the sums of impulses, which still hold the update, and those of cotangents, which do
+# not yet; another takes the update off the first and adds to the second.
+
+
+@traced
+def both_at_joint(felt, pulls, effort, D_inv, pushed, pulled):
+    return felt_at_joint.fn(felt, effort, D_inv, pushed), felt_at_joint.fn(pulls, effort, D_inv, pulled)
+
+
+@traced
+def both_at_root(felt, pulls, at_root, motion, pulled):
+    return felt_at_root.fn(felt, at_root, motion), felt_at_root.fn(pulls, at_root, pulled)
+
+
+@inlined
+def both_felt_by(tree, params, work, block, block_bar, k):
+    felt = pulls = zero3(params.world_dt[0])
+    for side in range(2 * k, 2 * k + 2):
+        first, root = tree.path_first[block.body[side]], block.root[side]
+        for j in range(block.fork[side], tree.path_length[block.body[side]]):
+            d = tree.path[first + j]
+            felt, pulls = both_at_joint(
+                felt,
+                pulls,
+                block.effort[side * tree.most_path + j],
+                work.D_inv[d],
+                block_bar.pushed[d],
+                block_bar.pulled[d],
+            )
+        if root >= 0:
+            felt, pulls = both_at_root(
+                felt, pulls, block.at_root[side], block_bar.motion[root], block_bar.pulled_motion[root]
+            )
+    return felt, pulls
+
+
+@traced
+def both_at(effort, change, felt_bar, pushed, pulled):
+    return pushed - dot(effort, change), pulled + dot(effort, felt_bar)
+
+
+@traced
+def without(motion, answer, change):
+    a, b, c = three(answer)
+    return tuple(m - change[0] * p - change[1] * q - change[2] * r for m, p, q, r in zip(motion, a, b, c, strict=True))
+
+
+@traced
+def before_change(felt, A, soft, change):
+    """What a block felt before it changed its own impulses."""
+    own = tuple(dot(A[3 * i : 3 * i + 3], change) - soft * change[i] for i in range(3))
+    return tuple(f - o for f, o in zip(felt, own, strict=True))
+
+
+@traced
+def difference(a, b):
+    return tuple(p - q for p, q in zip(a, b, strict=True))
+
+
+@traced
+def tried_reverse(x, D, soft, felt, e):
+    """Cotangents of what a trial value is made of: the old impulse, the step, the softness, what the row felt."""
+    felt_bar = tuple(-(d * y) for d, y in zip(D, e, strict=True))
+    D_bar = tuple(-((f + soft * p) * y) for f, p, y in zip(felt, x[:3], e, strict=True))
+    return add(e, tuple(soft * f for f in felt_bar)), D_bar, dot(felt_bar, x[:3]), felt_bar
+
+
+@traced
+def own_change(G, e, change, old_bar):
+    """Later rows of a block saw the changes of the earlier ones, by G: cotangents of the old impulses, and of G."""
+    old = (old_bar[0] - G[3] * e[1] - G[6] * e[2], old_bar[1] - G[7] * e[2], old_bar[2])
+    return old, (0.0, 0.0, 0.0, e[1] * change[0], 0.0, 0.0, e[2] * change[0], e[2] * change[1], 0.0)
+
+
+@traced
+def own_cone_change(G, e, change, old_bar):
+    """Both tangents of a cone saw the change of the normal impulse alone."""
+    old = (old_bar[0] - G[3] * e[1] - G[6] * e[2], old_bar[1], old_bar[2])
+    return old, (0.0, 0.0, 0.0, e[1] * change[0], 0.0, 0.0, e[2] * change[0], 0.0, 0.0)
+
+
+@traced
+def mixed_rate(w, y, speed, pulled, change, felt_bar):
+    """W at one joint; the joint's rates before the update, and with what its cotangent pulls."""
+    before = speed - dot(y, change)
+    mixture = tuple(p + f * before + c * pulled for p, f, c in zip(w, felt_bar, change, strict=True))
+    return mixture, before, pulled + dot(y, felt_bar)
+
+
+@traced
+def mixed_root(w, answer, motion, pulled, change, felt_bar):
+    """The same at a free root."""
+    before = without.fn(motion, answer, change)
+    mixture = joined(
+        tuple(p + f * m + c * q for p, m, q in zip(row, before, pulled, strict=True))
+        for row, f, c in zip(three(w), felt_bar, change, strict=True)
+    )
+    return mixture, before, without.fn(pulled, answer, tuple(-f for f in felt_bar))
+
+
+@inlined
+def step_back(tree, block, block_bar, k, change, felt_bar):
+    """Take an update off the sums, add its cotangents to theirs, and gather W on the way."""
+    D, L = tree.most_dofs, tree.most_path
+    for side in range(2 * k, 2 * k + 2):
+        body, root = block.body[side], block.root[side]
+        path, t = tree.path_first[body], tree.body_tree[body]
+        for j in range(block.fork[side], tree.path_length[body]):
+            d = tree.path[path + j]
+            block_bar.pushed[d], block_bar.pulled[d] = both_at(
+                block.effort[side * L + j], change, felt_bar, block_bar.pushed[d], block_bar.pulled[d]
+            )
+        if t < tree.n_trees and root != IN_FIRST:
+            own, first = side * D - tree.tree_dof[t], tree.tree_dof[t]
+            if root >= 0:  # whose rates are kept as its motion
+                first += 6
+                block_bar.W_root[side], block_bar.motion[root], block_bar.pulled_motion[root] = mixed_root(
+                    block_bar.W_root[side], block.answer[side], block_bar.motion[root], block_bar.pulled_motion[root], change,
+                    felt_bar,
+                )  # fmt: skip
+            for d in range(first, tree.tree_dof[t + 1]):
+                block_bar.W[own + d], block_bar.speed[d], block_bar.pulled_speed[d] = mixed_rate(
+                    block_bar.W[own + d],
+                    block_bar.Y[own + d],
+                    block_bar.speed[d],
+                    block_bar.pulled_speed[d],
+                    change,
+                    felt_bar,
+                )
+
+
+@sweep
+def undo(tree, params, work, block, block_bar, t, k):
+    """One update backwards."""
+    x = block.x[t * block.n + k]
+    change = changed(block.x[(t + 1) * block.n + k], x)
+    felt, change_bar = both_felt_by(tree, params, work, block, block_bar, k)
+    e, _ = clamped_reverse(tree, block, block_bar, t, k, plus3(block_bar.x[k], change_bar))
+    old_bar, D_bar, soft_bar, felt_bar = tried_reverse(
+        x, block.D[k], block.soft[k], before_change(felt, block.A[k], block.soft[k], change), e
+    )
+    if block.kind[k] == POINT and tree.is_cone != 0:
+        old_bar, G_bar = own_cone_change(block.G[k], e, change, old_bar)
+    else:
+        old_bar, G_bar = own_change(block.G[k], e, change, old_bar)
+    block_bar.x[k] = difference(old_bar, change_bar)
+    accumulate(block_bar.e, k, e)
+    accumulate(block_bar.D, k, D_bar)
+    accumulate(block_bar.soft, k, soft_bar)
+    accumulate(block_bar.A, k, G_bar)
+    step_back(tree, block, block_bar, k, change, felt_bar)
+
+
+@sweep
+def own_adjoint(tree, params, block, block_bar, k):
+    """What a block's steps and its rows' sight of each other give its own 3 x 3 of A."""
+    block_bar.b[k], D_bar = from_start(block.D[k], block.b[k], block_bar.e[k])
+    A_bar, D_bar = from_coupling(block.D[k], block.A[k], block_bar.A[k], plus3(D_bar, block_bar.D[k]))
+    block_bar.A[k] = A_bar
+    if block.kind[k] == POINT and tree.is_cone != 0:
+        accumulate(block_bar.A, k, cone_steps_adjoint(block.A[k], block.active[k], D_bar))
+    else:
+        accumulate(block_bar.A, k, row_steps_adjoint(block.A[k], block.active[k], D_bar))
+    accumulate(block_bar.soft, k, trace_of(block_bar.A[k]))
+    S = with_mirror(block_bar.A[k], block_bar.A[k])
+    for side in range(2 * k, 2 * k + 2):
+        t = tree.body_tree[block.body[side]]
+        if t < tree.n_trees and block.root[side] != IN_FIRST:
+            mix_with(tree, block, block_bar, S, side, side, t)
+
+
+@kernel
+def sums_adjoint(tree, params, work, block, block_bar):
+    """Reads block_bar.x. Leaves block_bar.b, soft, friction and bounds; Y, W and W_root for the inertias."""
+    all_answers(tree, params, work, block, block_bar)
+    begin(tree, params, work, block, block_bar)
+    for t in range(tree.sweeps - 1, -1, -1):
+        for k in range(block.n - 1, -1, -1):
+            undo(tree, params, work, block, block_bar, t, k)
+    for k in range(block.n):
+        own_adjoint(tree, params, block, block_bar, k)
