@@ -44,9 +44,9 @@ SIZES = {"plane": 0, "sphere": 1, "capsule": 2, "box": 3, "points": 1}
 POINTS = dict(zip(PAIR_KINDS, (1, 2, 8, 1, 1, 2, 1, 2, 13), strict=True))
 # friction of a shape that says nothing, where its partner says nothing either: sliding, torsional (m), rolling (m)
 FRICTION = (1.0, 0.005, 0.0001)
-# worlds with room for more blocks of rows per tree are solved by running sums: not by what touches, or the bits of an
-# environment would depend on its neighbours
-MATRIX_BLOCKS = 24
+# a world with room for more blocks of rows per tree is solved by running sums (twice as many where trees may touch each other,
+# which few do at a time): not by what touches, or the bits of an environment would depend on its neighbours
+MATRIX_BLOCKS = 12
 SAME_FOR_ALL = {"condim": 3, "contype": 1, "conaffinity": 1, "priority": 0}
 # what may be asked of a pair, besides its law
 PAIR_OPTIONS = (
@@ -366,7 +366,7 @@ def contact_arrays(contacts: Contacts, tree: dict[str, Any], law: Law | None, mo
     # ties are always there, and a point that resists turning needs two blocks
     blocks = len(contacts.ties) + min(blocks, room * (1 + any(spins for *_, spins in pairs)))
     sweeps, is_cone, form = _solver(law, contacts.laws)
-    has_matrix = form == "matrix" or (form == "auto" and blocks <= MATRIX_BLOCKS * max(tree["n_trees"], 1))
+    has_matrix = form == "matrix" or (form == "auto" and blocks <= MATRIX_BLOCKS * (2 * tree["n_trees"] - 1))
     has_trees = any(tree["n_trees"] not in (s, t) and s != t for _, s, t, _ in runs)
     return {
         "n_shapes": len(contacts.shapes), "n_runs": len(runs), "n_pairs": len(pairs), "n_pair_rows": len(contacts.rows),
