@@ -1,6 +1,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 PYTEST_ARGS ?=
+WORKERS ?= 2
 
 BIN := $(VENV)/bin
 
@@ -23,7 +24,7 @@ test: $(VENV)/.installed-test ## lint, check the types, run the tests (PYTEST_AR
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/mypy
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(PYTEST_ARGS)
 
 bench: $(VENV)/.installed-bench ## time the articulated-body dynamics
 	$(BIN)/python benchmarks/articulated.py
