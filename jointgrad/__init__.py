@@ -38,6 +38,8 @@ _HOME = {
     "plain": "engine.plain",
     "zoo": "model.zoo",
     "view": "viewer.browser",
+    "graft": "grafts.blueprint",
+    "MLP": "grafts.blueprint",
 }
 __all__ = [*_HOME]
 
@@ -54,6 +56,8 @@ if TYPE_CHECKING:
     from .files import load_world as load_world
     from .files import to_urdf as to_urdf
     from .files.write_mjcf import to_mjcf as to_mjcf
+    from .grafts.blueprint import MLP as MLP
+    from .grafts.blueprint import graft as graft
     from .model import zoo as zoo
     from .model.arrays import Model as Model
     from .model.arrays import State as State

@@ -1,6 +1,6 @@
 """One step, as a table of contents: one call per stage down the page, the same calls back up.
 
-q, qd, u -> kinematics -> detection -> springs -> tendons -> forces -> articulated -> contact -> integration -> next q, qd
+q, qd, u -> kinematics -> grafts -> detection -> springs -> tendons -> forces -> articulated -> contact -> integration -> next q, qd
 
 On request, loads: what contact did to every link.
 """
@@ -13,6 +13,7 @@ from .stages.contact import contact, contact_adjoint
 from .stages.contact.loads import loads, loads_adjoint
 from .stages.detection import detection, detection_adjoint
 from .stages.forces import forces, forces_adjoint
+from .stages.grafts import grafted_forces, grafted_forces_adjoint, grafts, grafts_adjoint, regraft, ungraft
 from .stages.integration import integration, integration_adjoint
 from .stages.kinematics import kinematics, kinematics_adjoint
 from .stages.outputs import outputs_adjoint
@@ -27,6 +28,8 @@ def step(tree, params, assembly, state, work, touch, block, runge, output, call)
         runge_kutta(tree, params, assembly, state, work, touch, block, runge, output, call)
     else:
         kinematics(tree, params, assembly, state, work)
+        if tree.n_nets != 0:
+            grafts(tree, params, assembly, state, work)
         if tree.n_shapes != 0:
             detection(tree, params, assembly, work, touch)
         if tree.has_soft_contact != 0:
@@ -34,12 +37,16 @@ def step(tree, params, assembly, state, work, touch, block, runge, output, call)
         if tree.n_tendons != 0:
             tendons(tree, params, state, work)
         forces(tree, params, assembly, state, work, call)
+        if tree.n_nets != 0:
+            grafted_forces(tree, params, assembly, state, work)
         articulated(tree, assembly, work, call)
         if tree.has_impulses != 0:
             contact(tree, params, state, work, touch, block)
         if call.wants_loads != 0:
             loads(tree, params, assembly, work, touch, block, output)
         integration(tree, params, state, work)
+        if tree.n_nets != 0:
+            ungraft(tree, params, state, work)
 
 
 @kernel
@@ -60,6 +67,8 @@ def step_adjoint(
     else:
         clear_work(tree, work, work_bar)
         clear_touch(tree, touch, touch_bar, params)
+        if tree.n_nets != 0:
+            regraft(tree, params, params_bar, state, work, work_bar)
         integration_adjoint(tree, params, params_bar, state, state_bar, work, work_bar)
         if call.wants_loads != 0:
             loads_adjoint(
@@ -71,6 +80,8 @@ def step_adjoint(
                 block, block_bar, call,
             )  # fmt: skip
         articulated_adjoint(tree, assembly, assembly_bar, work, work_bar, multiplier, call)
+        if tree.n_nets != 0:
+            grafted_forces_adjoint(tree, params, assembly, assembly_bar, state, state_bar, work, work_bar)
         forces_adjoint(tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, call)
         if tree.n_tendons != 0:
             tendons_adjoint(tree, params, params_bar, state, state_bar, work, work_bar)
@@ -78,6 +89,8 @@ def step_adjoint(
             springs_adjoint(tree, params, params_bar, work, work_bar, touch, touch_bar)
         if tree.n_shapes != 0:
             detection_adjoint(tree, params, params_bar, assembly_bar, work, work_bar, touch, touch_bar)
+        if tree.n_nets != 0:
+            grafts_adjoint(tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, call)
         if call.wants_outputs != 0:
             outputs_adjoint(tree, assembly, assembly_bar, work, work_bar, output_bar)
         kinematics_adjoint(tree, params_bar, assembly_bar, state, state_bar, work, work_bar, call)

@@ -14,6 +14,7 @@ from .stages.contact import contact
 from .stages.contact.margins import margins, nearer, stretch_margins, unstretch_margins
 from .stages.detection import detection
 from .stages.forces import forces
+from .stages.grafts import grafted_forces, grafts, ungraft
 from .stages.kinematics import kinematics, kinematics_adjoint
 from .stages.outputs import outputs, outputs_adjoint
 from .stages.springs import springs
@@ -449,6 +450,8 @@ def evaluation(tree, params, gauge, assembly, state, work, touch, block, output,
     fill(state.qd, tree.n_dofs, call.qd0, 0, at)
     controls(tree, state, call, at)
     kinematics(tree, params, assembly, state, work)
+    if tree.n_nets != 0:
+        grafts(tree, params, assembly, state, work)
     if tree.n_shapes != 0:
         detection(tree, params, assembly, work, touch)
     if tree.has_soft_contact != 0:
@@ -456,10 +459,14 @@ def evaluation(tree, params, gauge, assembly, state, work, touch, block, output,
     if tree.n_tendons != 0:
         tendons(tree, params, state, work)
     forces(tree, params, assembly, state, work, call)
+    if tree.n_nets != 0:
+        grafted_forces(tree, params, assembly, state, work)
     articulated(tree, assembly, work, call)
     if tree.has_impulses != 0:
         contact(tree, params, state, work, touch, block)
     outputs(tree, assembly, work, output)
+    if tree.n_nets != 0:
+        ungraft(tree, params, state, work)
 
 
 # the certificate --------------------------------------------------------------------------------------------------------

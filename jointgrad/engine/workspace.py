@@ -14,6 +14,7 @@ from typing import Any
 from ..compiler.field import CURSOR, INTEGERS, LIST, SCALAR, Schema
 from ..model.arrays import PAIR_KINDS
 from ..model.arrays import PARAMS as NAMED_PARAMS
+from ..model.grafts import COUNTS, LISTS
 
 # what the certificate keeps of a step: see stages/contact/margins.py
 RECORD = (
@@ -63,6 +64,9 @@ TREE = {
     # which actuators drive joints and which tendons, and of the latter the tendon
     "n_joint_drives": SCALAR, "joint_drive": INTEGERS, "n_tendon_drives": SCALAR, "tendon_drive": INTEGERS,
     "actuator_tendon": INTEGERS,
+    # networks: where each one's weights, nodes and layers begin; what they see and which node it goes to (six for a link); what
+    # they change, from which node, how, and the rate that a brake acts on (-1: none). See model/grafts.py
+    **dict.fromkeys(COUNTS, SCALAR), **dict.fromkeys(LISTS, INTEGERS),
 }  # fmt: skip
 
 # every number a gradient may be asked for; joint.* rows are frames
@@ -93,12 +97,14 @@ WORK = {
     "I": 10, "IA": 21, "pA": 6, "U": 6, "D_inv": 1, "u": 1, "factor": 21, "rise": 6, "qdd": 1,
     # contact: what impulses add to the rates
     "kick": 1,
+    # grafts: nodes of networks, what goes into their activations, and what their outputs stood in for
+    "node": 1, "pre": 1, "kept": 1,
     # integration
     "q_next": 1, "qd_next": 1,
 }  # fmt: skip
 WORK_BAR = {
     "pose": 6, "S": 6, "v": 6, "c": 6, "touch": 6, "length": 1, "speed": 1, "pull": 1, "armature": 1, "tau": 1, "f": 6,
-    "qdd": 1, "kick": 1, "q_next": 1, "qd_next": 1,
+    "qdd": 1, "kick": 1, "node": 1, "kept": 1, "q_next": 1, "qd_next": 1,
 }  # fmt: skip
 
 # detection: poses of shapes in the world, how far a tree reaches from its reference point, and the points that touch in
@@ -189,7 +195,8 @@ SCHEMA = Schema(
     kernels=(
         "assembly_stage", "assembly_stage_adjoint",
         "kinematics", "kinematics_adjoint", "tendons", "tendons_adjoint", "forces", "forces_adjoint",
-        "articulated", "articulated_adjoint",
+        "articulated", "articulated_adjoint", "grafts", "grafts_adjoint", "ungraft", "regraft", "grafted_forces",
+        "grafted_forces_adjoint",
         *PAIR_KERNELS, "detection", "detection_adjoint", "springs", "springs_adjoint",
         "blocks", "tie_blocks", "couplings", "sweeps", "own_couplings", "sums", "kicks", "contact", "contact_adjoint",
         "sweeps_adjoint", "matrix_adjoint", "mixtures", "sums_adjoint", "inertia_adjoint",
@@ -209,7 +216,7 @@ def rows_of(tree: Mapping[str, Any], slots: int = 0) -> dict[str, int]:
     shapes, tendons, terms = tree["n_shapes"], tree["n_tendons"], tree["tendon_first"][-1]
     counts = {
         "link": links, "joint": frames, "actuator": actuators, "tendon": tendons, "world": 1, "shape": shapes,
-        "pair": tree["n_pair_rows"],
+        "pair": tree["n_pair_rows"], "graft": tree["n_weights"],
     }  # fmt: skip
     params = {name: counts[name.split("_")[0]] for name in PARAMS} | {"joint_rest": q, "tendon_coefficient": terms}
     assembly = {
@@ -218,6 +225,7 @@ def rows_of(tree: Mapping[str, Any], slots: int = 0) -> dict[str, int]:
     per_dof = dict.fromkeys(("S", "armature", "tau", "U", "D_inv", "u", "qdd", "kick", "qd_next"), dofs)
     per_tendon = dict.fromkeys(("length", "speed", "pull"), tendons)
     work = dict.fromkeys(WORK, bodies + 1) | per_dof | per_tendon | {"q_next": q}
+    work |= {"node": tree["n_nodes"], "pre": tree["n_nodes"], "kept": tree["n_aims"]}
     multiplier = dict.fromkeys(MULTIPLIER, bodies + 1) | {"mu": dofs, "u": dofs}
     runge = {
         "q": 4 * q,
@@ -293,6 +301,8 @@ def unused_kernels(tree: Mapping[str, Any]) -> tuple[str, ...]:
         unused += ["couplings", "sweeps", "matrix", "mixtures"]
     if not tree["has_impulses"] or tree["has_matrix"]:
         unused += ["own_couplings", "sums"]
+    if not tree["n_nets"]:
+        unused += ["grafts", "ungraft", "regraft", "grafted_forces"]
     if tree["integrator"] != RK4:
         unused.append("runge_kutta")
     return tuple(name for one in unused for name in (one, f"{one}_adjoint"))

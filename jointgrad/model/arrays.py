@@ -49,6 +49,7 @@ PARAMS = MappingProxyType({
     "tendon.stiffness": 1, "tendon.damping": 1, "tendon.rest": 2, "tendon.coefficient": 1,
     "world.gravity": 3, "world.dt": 1, "world.density": 1, "world.viscosity": 1,
     "world.stabilisation": 1, "world.softness": 1, "world.limit_margin": 1,
+    "graft.weight": 1,
 })  # fmt: skip
 
 
@@ -79,6 +80,8 @@ class Topology:
     tendon_names: tuple[str, ...] = ()
     # for the eye alone: (link, Shape) of all that was described, whether it touches or not
     looks: tuple[tuple[int, Any], ...] = ()
+    # networks inside the step: see grafts/blueprint.py
+    grafts: tuple[Any, ...] = ()
     # room for what the engine allocates for this topology (frames), kept while the topology lives
     pool: dict = field(default_factory=dict)
 
@@ -94,7 +97,7 @@ class Topology:
         rows = {
             "link": self.tree["n_links"], "joint": self.tree["n_frames"], "actuator": self.tree["n_actuators"],
             "shape": self.tree["n_shapes"], "pair": self.tree["n_pair_rows"],
-            "tendon": self.tree["n_tendons"],
+            "tendon": self.tree["n_tendons"], "graft": self.tree["n_weights"],
         }.get(name.split(".")[0])  # fmt: skip
         if name == "joint.rest":
             return (self.tree["n_q"],)

@@ -40,6 +40,7 @@ from .contacts import (
 )
 from .description import Actuator, Tendon
 from .errors import ModelError
+from .grafts import no_grafts
 from .laws import Impulse, Law
 from .listing import Frame, Listing, Placed
 from .loops import initial_poses, list_loops, pairs_of_files
@@ -105,7 +106,7 @@ def topology_of(
         "n_joint_drives": len(of_joints), "joint_drive": of_joints, "n_tendon_drives": len(of_tendons), "tendon_drive": of_tendons,
         "term_dof": [dof for dof, _, _ in terms], "term_q": [q for _, q, _ in terms],
     }  # fmt: skip
-    tree |= tree_arrays(tree)
+    tree |= tree_arrays(tree) | no_grafts()
     contacts = _contacts(listing, frame_body, tree, plan, placed, first_q, first_dof)
     tree |= contact_arrays(contacts, tree, plan.contact, plan.max_contacts)
     number = {name: j for j, (name, _, _) in enumerate(listing.links)}
@@ -262,6 +263,7 @@ def params_of(
         "tendon.coefficient": [coefficient for t in tendons for _, coefficient, _ in t.full_terms()],
         "world.gravity": world.gravity, "world.dt": dt, "world.density": world.density, "world.viscosity": world.viscosity,
         "world.stabilisation": Impulse.stabilisation, "world.softness": Impulse.softness, "world.limit_margin": Impulse.margin,
+        "graft.weight": [],
     }  # fmt: skip
     assert values.keys() == PARAMS.keys()
     return {name: np.array(v, dtype=np.float64).reshape(topology.shape_of(name)) for name, v in values.items()}

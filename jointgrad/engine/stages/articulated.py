@@ -118,7 +118,7 @@ def start(tree, assembly, work, call):
         work.pA[b] = net_force(work.I[b], work.v[b], work.c[b])
         if tree.is_last[b] == 0:
             work.IA[b] = as_articulated(work.I[b])
-        if call.force != 0 or call.has_drag != 0 or tree.has_soft_contact != 0:
+        if call.force != 0 or call.has_drag != 0 or tree.has_soft_contact != 0 or tree.n_link_aims != 0:
             work.pA[b] = less(work.pA[b], work.f[b])
 
 
@@ -311,7 +311,7 @@ def articulated_adjoint(tree, assembly, assembly_bar, work, work_bar, multiplier
         )
         accumulate(work_bar.pose, b, pose_bar)
         multiplier.a_bar[b] = work_bar.c[b]
-        if call.force != 0 or call.has_drag != 0 or tree.has_soft_contact != 0:
+        if call.force != 0 or call.has_drag != 0 or tree.has_soft_contact != 0 or tree.n_link_aims != 0:
             work_bar.f[b] = minus6(multiplier.m[b])
             multiplier.force[b] = less(multiplier.force[b], work.f[b])
         if call.wants_params != 0:

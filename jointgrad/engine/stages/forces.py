@@ -132,7 +132,7 @@ def forces(tree, params, assembly, state, work, call):
     for t in range(tree.n_tendons):
         for k in range(tree.tendon_first[t], tree.tendon_first[t + 1]):
             accumulate(work.tau, tree.term_dof[k], share(params.tendon_coefficient[k], work.pull[t]))
-    if call.force != 0 or call.has_drag != 0 or tree.has_soft_contact != 0:
+    if call.force != 0 or call.has_drag != 0 or tree.has_soft_contact != 0 or tree.n_link_aims != 0:
         for b in range(tree.n_bodies):
             work.f[b] = none(work.pose[b][0])
             if tree.has_soft_contact != 0:

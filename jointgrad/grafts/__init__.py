@@ -1,0 +1,5 @@
+"""Networks grafted onto a model: described in blueprint.py, run by engine/stages/grafts.py."""
+
+from .blueprint import MLP, graft
+
+__all__ = ["MLP", "graft"]

@@ -1,0 +1,356 @@
+"""Networks as part of a model: what they see, what they change, and where their weights are (NeuralSim, Heiden 2021).
+
+    model = jg.graft(model, "joint.force", ["joint.position", "joint.velocity"], jg.MLP((8, 8)))
+
+gives a model with a network at every joint; its weights are the parameter "graft.weight", with gradients like any other.
+
+| target | one network output per | meaning of the output |
+|---|---|---|
+| joint.force | degree of freedom | N or N m |
+| link.force | link, six outputs | force and torque in the link's own axes, at its origin |
+| control | actuator | what the actuator is asked for |
+| joint.damping, .stiffness, .armature, .friction; actuator.gain, .damping | joint, actuator | the parameter |
+| pair.friction, .restitution, .stiffness, .damping | row of pair parameters | the parameter |
+| world.density, .viscosity | world | the parameter |
+
+| input | numbers | |
+|---|---|---|
+| joint.position, joint.velocity | one per scalar joint | |
+| control | one per actuator | |
+| link.velocity | six per link | of its origin, then angular, in its own axes |
+
+per="each": one network per row of the target, which sees inputs of the same joint alone; per="whole": one network that sees
+all inputs and speaks to all rows. What cannot be negative (damping, armature, friction, restitution, the medium's density) ends
+at zero.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..model.arrays import FRICTION_ROW, INTEGRATORS, PRISMATIC, REVOLUTE, Model
+from ..model.errors import InputError
+from ..model.grafts import (
+    ACTIVATIONS,
+    COUNTS,
+    DISSIPATE,
+    LISTS,
+    MODES,
+    SEE_CONTROL,
+    SEE_LINK,
+    SEE_POSITION,
+    SEE_RATE,
+    TARGETS,
+)
+
+# targets that may be negative; the others end at zero, whatever a network says
+SIGNED = ("joint.force", "link.force", "control", "joint.stiffness", "actuator.gain", "actuator.damping")
+INPUTS = ("joint.position", "joint.velocity", "control", "link.velocity")
+
+
+@dataclass(frozen=True)
+class MLP:
+    """Layers of a network: sizes of the hidden ones, their activation, and how large the first weights are (0: all zero)."""
+
+    hidden: Sequence[int] = (8, 8)
+    activation: str = "tanh"
+    scale: float = 1.0
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Blueprint:
+    """A graft that a model carries: sizes of its layers, and where the weights of each of its networks begin."""
+
+    target: str
+    inputs: tuple[str, ...]
+    rows: tuple[str, ...]
+    sizes: tuple[int, ...]
+    activation: str
+    mode: str
+    first_weights: tuple[int, ...]
+
+    @property
+    def n_weights(self) -> int:
+        """Of one network."""
+        return sum((a + 1) * b for a, b in zip(self.sizes, self.sizes[1:], strict=False))
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of a target: its number for the engine, and the body, link or actuator that it belongs to, -1 for none."""
+
+    name: str
+    index: int
+    body: int = -1
+    link: int = -1
+    actuator: int = -1
+
+
+def graft(
+    model: Model, target: str, inputs: Sequence[str], network: MLP | None = None, *, rows: Sequence[str] | None = None,
+    per: str = "each", mode: str = "residual", shared: bool = False,
+) -> Model:  # fmt: skip
+    """The same model with a network at some quantity of its step.
+
+    rows: names of joints, links, actuators or pairs, patterns allowed; None for all. mode: what the output does to the target:
+    "residual" is added, "replace" stands for it, "scale" multiplies it by 1 + output, "dissipate" (joint forces) brakes with a
+    coefficient that is the output's square, so that no energy can come from it. shared: all networks have the same weights.
+    """
+    network = network or MLP()
+    _check(model, target, inputs, network, per, mode)
+    found = _rows(model, target, rows)
+    groups = [found] if per == "whole" else [[row] for row in found]
+    return _Builder(model, target, tuple(inputs), network, mode, shared).built(groups)
+
+
+def _check(model: Model, target: str, inputs: Sequence[str], network: MLP, per: str, mode: str) -> None:
+    for value, names, what in (
+        (target, TARGETS, "target"), (mode, MODES, "mode"), (network.activation, ACTIVATIONS, "activation"),
+        (per, ("each", "whole"), "per"), *((one, INPUTS, "input") for one in inputs),
+    ):  # fmt: skip
+        if value not in names:
+            raise InputError(f'there is no {what} "{value}" of a graft; the names are {", ".join(names)}')
+    if not inputs:
+        raise InputError("a graft needs at least one input")
+    if MODES[mode] == DISSIPATE and target != "joint.force":
+        raise InputError(f'mode "dissipate" brakes joint forces, but the target is "{target}"')
+    if MODES[mode] != MODES["residual"] and target == "link.force":
+        raise InputError(f'a graft on "link.force" can only be residual, but mode is "{mode}"')
+    if model.topology.tree["integrator"] == INTEGRATORS["rk4"]:
+        raise InputError('grafts do not work with integrator "rk4" yet; compile with another')
+    if any(not isinstance(n, int) or n < 1 for n in network.hidden):
+        raise InputError(f"hidden sizes of MLP must be whole numbers from 1 on, but are {tuple(network.hidden)}")
+
+
+def _rows(model: Model, target: str, patterns: Sequence[str] | None) -> list[Row]:
+    tree, kind = model.topology.tree, target.partition(".")[0]
+    if kind == "joint":
+        scalar = [b for b, k in enumerate(tree["kind"]) if k in (REVOLUTE, PRISMATIC)]
+        index = {b: tree["dof"][b] if target == "joint.force" else tree["frame"][b] for b in scalar}
+        found = [
+            Row(model.joint_names[tree["frame"][b]], index[b], body=b)
+            for b in sorted(scalar, key=lambda b: tree["dof"][b])
+        ]
+    elif kind == "link":
+        found = [Row(n, j, link=j) for j, n in enumerate(model.link_names) if tree["link_body"][j] < tree["n_bodies"]]
+    elif kind == "pair":
+        found = [Row(n, j) for j, n in enumerate(model.pair_names)]
+    elif kind == "world":
+        found = [Row("world", 0)]
+    else:
+        found = [Row(n, a, actuator=a) for a, n in enumerate(model.actuator_names)]
+    if patterns is not None:
+        chosen = [r for r in found if any(fnmatch.fnmatchcase(r.name, p) for p in patterns)]
+        lost = [p for p in patterns if not any(fnmatch.fnmatchcase(r.name, p) for r in found)]
+        if lost:
+            raise InputError(
+                f'"{lost[0]}" matches no row of {target}; the names are {", ".join(r.name for r in found)}'
+            )
+        found = chosen
+    if not found:
+        raise InputError(f'there is nothing for a graft on "{target}" in this model')
+    if target == "joint.friction":
+        _need_friction(model, found)
+    return found
+
+
+def _need_friction(model: Model, rows: list[Row]) -> None:
+    tree = model.topology.tree
+    has = {f for f, kind in zip(tree["tie_frame"], tree["tie_row"], strict=True) if kind == FRICTION_ROW}
+    lost = [r.name for r in rows if r.index not in has]
+    if lost:
+        raise InputError(f'joint "{lost[0]}" was compiled without dry friction; describe it with some, however small')
+
+
+class _Builder:
+    """Appends one graft to the lists of a model."""
+
+    def __init__(
+        self, model: Model, target: str, inputs: tuple[str, ...], network: MLP, mode: str, shared: bool
+    ) -> None:
+        self.model, self.target, self.inputs = model, target, inputs
+        self.network, self.mode, self.shared = network, mode, shared
+        tree = model.topology.tree
+        self.lists = {name: list(tree[name]) for name in LISTS}
+        self.counts = {name: tree[name] for name in COUNTS}
+
+    def built(self, groups: list[list[Row]]) -> Model:
+        each = 6 if self.target == "link.force" else 1
+        seen = [self._senses(group) for group in groups]
+        widths = {sum(6 if kind == SEE_LINK else 1 for kind, _ in senses) for senses in seen}
+        if self.shared and len(widths) > 1:
+            raise InputError(
+                f"networks that share weights must see equally many numbers, but they see {sorted(widths)}"
+            )
+        firsts, sizes = [], ()
+        for group, senses in zip(groups, seen, strict=True):
+            n_in = sum(6 if kind == SEE_LINK else 1 for kind, _ in senses)
+            sizes = (n_in, *self.network.hidden, each * len(group))
+            firsts.append(self._add_network(sizes, senses, group, firsts))
+        blueprint = Blueprint(
+            self.target, self.inputs, tuple(r.name for g in groups for r in g), sizes, self.network.activation, self.mode,
+            tuple(firsts),
+        )  # fmt: skip
+        return self._model(blueprint)
+
+    def _senses(self, group: list[Row]) -> list[tuple[int, int]]:
+        """What a network sees: of its own joint, link or actuator where the target has one, else everything."""
+        tree, model, row = self.model.topology.tree, self.model, group[0]
+        is_alone = len(group) == 1
+        scalar = [b for b, k in enumerate(tree["kind"]) if k in (REVOLUTE, PRISMATIC)]
+        bodies = [row.body] if is_alone and row.body >= 0 else sorted(scalar, key=lambda b: tree["dof"][b])
+        links = [row.link] if is_alone and row.link >= 0 else [
+            j for j in range(model.n_links) if tree["link_body"][j] < tree["n_bodies"]]  # fmt: skip
+        actuators = [row.actuator] if is_alone and row.actuator >= 0 else list(range(model.nu))
+        if is_alone and row.body >= 0:
+            links = [j for j in links if tree["link_body"][j] == row.body]
+            actuators = [a for a in actuators if tree["actuator_dof"][a] == tree["dof"][row.body]]
+        if is_alone and row.actuator >= 0:
+            bodies = [b for b in bodies if tree["dof"][b] == tree["actuator_dof"][row.actuator]]
+        found = {
+            "joint.position": [(SEE_POSITION, tree["q"][b]) for b in bodies],
+            "joint.velocity": [(SEE_RATE, tree["dof"][b]) for b in bodies],
+            "control": [(SEE_CONTROL, a) for a in actuators], "link.velocity": [(SEE_LINK, j) for j in links],
+        }  # fmt: skip
+        for name in self.inputs:
+            if not found[name]:
+                raise InputError(f'the network at "{row.name}" has no "{name}" to see')
+        return [sense for name in self.inputs for sense in found[name]]
+
+    def _add_network(self, sizes: tuple[int, ...], senses: list, group: list[Row], firsts: list[int]) -> int:
+        """One more network; returns where its weights begin."""
+        lists, counts = self.lists, self.counts
+        first = firsts[0] if self.shared and firsts else counts["n_weights"]
+        if first == counts["n_weights"]:
+            counts["n_weights"] += sum((a + 1) * b for a, b in zip(sizes, sizes[1:], strict=False))
+        node = counts["n_nodes"]
+        last = node + sum(sizes[:-1])
+        for name, value in (
+            ("net_weight", first), ("net_node", node), ("net_layer", len(lists["layer_in"])), ("net_layers", len(sizes) - 1)
+        ):  # fmt: skip
+            lists[name].append(value)
+        kinds = [ACTIVATIONS[self.network.activation]] * (len(sizes) - 2) + [ACTIVATIONS["linear"]]
+        for a, b, kind in zip(sizes, sizes[1:], kinds, strict=False):
+            for name, value in (("layer_in", a), ("layer_out", b), ("layer_kind", kind)):
+                lists[name].append(value)
+        for kind, index in senses:
+            for name, value in (("sense_kind", kind), ("sense_index", index), ("sense_node", node)):
+                lists[name].append(value)
+            node += 6 if kind == SEE_LINK else 1
+        self._add_aims(group, last)
+        counts["n_nets"] += 1
+        counts["n_nodes"] += sum(sizes)
+        counts["n_senses"] += len(senses)
+        return first
+
+    def _add_aims(self, group: list[Row], node: int) -> None:
+        each = 6 if self.target == "link.force" else 1
+        is_brake = MODES[self.mode] == DISSIPATE
+        for k, row in enumerate(group):
+            for name, value in (
+                ("aim_kind", TARGETS[self.target]), ("aim_index", row.index), ("aim_node", node + each * k),
+                ("aim_mode", MODES[self.mode]), ("aim_rate", row.index if is_brake else -1),
+                ("aim_floor", int(self.target not in SIGNED)),
+            ):  # fmt: skip
+                self.lists[name].append(value)
+        self.counts["n_aims"] += len(group)
+        self.counts["n_link_aims"] += len(group) if self.target == "link.force" else 0
+
+    def _model(self, blueprint: Blueprint) -> Model:
+        model, topology = self.model, self.model.topology
+        tree = {**topology.tree, **self.lists, **self.counts}
+        topology = replace(topology, tree=tree, pool={}, grafts=(*topology.grafts, blueprint))
+        old = model.params["graft.weight"]
+        new = first_weights(blueprint, self.network, self.counts["n_weights"] - old.shape[-1])
+        weights = np.concatenate([old, np.broadcast_to(new, (*old.shape[:-1], len(new)))], -1)
+        return Model(topology, {**model.params, "graft.weight": weights}, model._initial, model.batch)
+
+
+# weights ------------------------------------------------------------------------------------------------------------------
+
+
+def first_weights(blueprint: Blueprint, network: MLP, count: int) -> np.ndarray:
+    """Of all networks of a graft, one after the other: variance 1 / inputs (2 / inputs for relu and its kin), biases zero; the last
+    layer times `scale`."""
+    rng = np.random.default_rng(network.seed)
+    gain = 2.0 if network.activation in ("relu", "elu", "softplus") else 1.0
+    found: list[np.ndarray] = []
+    n_networks = count // blueprint.n_weights if blueprint.n_weights else 0
+    for _ in range(n_networks):
+        pairs = list(zip(blueprint.sizes, blueprint.sizes[1:], strict=False))
+        for k, (a, b) in enumerate(pairs):
+            is_last = k == len(pairs) - 1
+            spread = network.scale * np.sqrt(1.0 / a) if is_last else np.sqrt(gain / a)
+            found += [(spread * rng.normal(size=(a, b))).ravel(), np.zeros(b)]
+    return np.concatenate(found) if found else np.zeros(0)
+
+
+def layers(model: Model, graft: int = 0, network: int = 0) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Weights (outputs, inputs) and biases of a network, layer by layer, as torch.nn.Linear keeps them."""
+    blueprint, flat = _blueprint(model, graft, network), model.params["graft.weight"]
+    at, found = blueprint.first_weights[network], []
+    for a, b in zip(blueprint.sizes, blueprint.sizes[1:], strict=False):
+        W = flat[..., at : at + a * b].reshape(*flat.shape[:-1], a, b)
+        found.append((np.swapaxes(W, -1, -2).copy(), flat[..., at + a * b : at + (a + 1) * b].copy()))
+        at += (a + 1) * b
+    return found
+
+
+def with_layers(model: Model, values: Sequence[tuple[Any, Any]], graft: int = 0, network: int = 0) -> Model:
+    """The same model with other weights in one network: pairs (weight, bias) as torch.nn.Linear keeps them."""
+    blueprint = _blueprint(model, graft, network)
+    expected = list(zip(blueprint.sizes, blueprint.sizes[1:], strict=False))
+    if len(values) != len(expected):
+        raise InputError(f"the network has {len(expected)} layers, but {len(values)} were given")
+    flat, at = np.array(model.params["graft.weight"]), blueprint.first_weights[network]
+    for k, ((W, bias), (a, b)) in enumerate(zip(values, expected, strict=True)):
+        W, bias = np.asarray(W, dtype=np.float64), np.asarray(bias, dtype=np.float64)
+        if W.shape != (b, a) or bias.shape != (b,):
+            raise InputError(
+                f"layer {k} has weights {(b, a)} and biases {(b,)}, but {W.shape} and {bias.shape} were given"
+            )
+        flat[..., at : at + a * b], flat[..., at + a * b : at + (a + 1) * b] = W.T.ravel(), bias
+        at += (a + 1) * b
+    return model.replace({"graft.weight": flat})
+
+
+def _blueprint(model: Model, graft: int, network: int) -> Blueprint:
+    grafts = model.topology.grafts
+    if not 0 <= graft < len(grafts):
+        raise InputError(f"graft is {graft}, but the model has {len(grafts)}")
+    if not 0 <= network < len(grafts[graft].first_weights):
+        raise InputError(f"network is {network}, but graft {graft} has {len(grafts[graft].first_weights)}")
+    return grafts[graft]
+
+
+def save_weights(model: Model, path: str | Path) -> None:
+    """All networks, to an npz file."""
+    arrays: dict[str, np.ndarray] = {}
+    for g, blueprint in enumerate(model.topology.grafts):
+        for n in range(len(blueprint.first_weights)):
+            for k, (W, bias) in enumerate(layers(model, g, n)):
+                arrays[f"{g}.{n}.{k}.weight"], arrays[f"{g}.{n}.{k}.bias"] = W, bias
+    np.savez(path, **arrays)  # type: ignore[arg-type]
+
+
+def load_weights(model: Model, path: str | Path) -> Model:
+    """The same model with the weights of a file that `save_weights` wrote for one with the same grafts."""
+    with np.load(path, allow_pickle=False) as file:
+        arrays: Mapping[str, np.ndarray] = {name: file[name] for name in file.files}
+    for g, blueprint in enumerate(model.topology.grafts):
+        for n in range(len(blueprint.first_weights)):
+            names = [f"{g}.{n}.{k}" for k in range(len(blueprint.sizes) - 1)]
+            lost = next((x for x in names if f"{x}.weight" not in arrays or f"{x}.bias" not in arrays), None)
+            if lost is not None:
+                raise InputError(
+                    f'{path} has no layer "{lost}" (graft.network.layer): it is of a model with other grafts'
+                )
+            model = with_layers(model, [(arrays[f"{x}.weight"], arrays[f"{x}.bias"]) for x in names], g, n)
+    return model
