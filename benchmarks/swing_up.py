@@ -1,8 +1,8 @@
 """The cart-pole of examples/05_swing_up_torch.py from ten seeds: how many policies swing it up, and how long each takes.
 
-    python benchmarks/swing_up.py [--seeds 10]
+    python benchmarks/swing_up.py [--seeds 10] [--processes 1]
 
-Two processes at a time, one thread each. A seed counts where all of 32 hanging starts end with the pole upright (cosine above
+One seed after the other on one thread, or several at a time. A seed counts where all of 32 hanging starts end with the pole upright (cosine above
 0.95 through the last half second). Needs torch.
 """
 
@@ -38,10 +38,11 @@ def outcome(seed: int) -> tuple[int, float, float, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--processes", type=int, default=1)
     options = parser.parse_args()
     print("python", *sys.argv)
     found = []
-    with get_context("spawn").Pool(2) as pool:
+    with get_context("spawn").Pool(options.processes) as pool:
         for seed, worst, seconds, used in pool.imap_unordered(outcome, range(options.seeds)):
             found.append((worst > 0.95, seconds))
             print(

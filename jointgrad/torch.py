@@ -107,9 +107,8 @@ class Simulator(torch.nn.Module):
         if not {"link.position", "link.rotation"} <= set(motion.outputs):
             raise InputError('the centre of mass needs a rollout with outputs=("link.position", "link.rotation")')
         place, turn = motion.outputs["link.position"], motion.outputs["link.rotation"]
-        known = {name: torch.from_numpy(self.model.params[name]) for name in ("link.mass", "link.com")} | dict(
-            params or {}
-        )
+        own = {name: torch.tensor(self.model.params[name]) for name in ("link.mass", "link.com")}
+        known = own | dict(params or {})
         mass, com = (known[name].to(place)[..., None] for name in ("link.mass", "link.com"))
         return (mass * (place + (turn @ com)[..., 0])).sum(-2) / mass.sum(-2)
 

@@ -103,7 +103,7 @@ def test_gradcheck_of_every_kind_of_input(tangle, name, steps):
         return run(*(x[n] for n in names))
 
     start = torch.zeros((), dtype=torch.float64, requires_grad=True)
-    assert gradcheck(moved, (start,), eps=1e-7, atol=1e-4, rtol=1e-3, fast_mode=True)
+    assert gradcheck(moved, (start,), eps=1e-6, atol=1e-6, rtol=1e-3, fast_mode=True)
 
 
 def test_gradcheck_would_notice(simulator, monkeypatch):
