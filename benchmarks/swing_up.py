@@ -2,8 +2,8 @@
 
     python benchmarks/swing_up.py [--seeds 10] [--processes 1]
 
-One seed after the other on one thread, or several at a time. A seed counts where all of 32 hanging starts end with the pole upright (cosine above
-0.95 through the last half second). Needs torch.
+One seed after the other on one thread, or several at a time. A seed counts where all of 32 hanging starts end with the pole
+upright (cosine above 0.95 through the last half second). Needs torch.
 """
 
 from __future__ import annotations
