@@ -80,6 +80,19 @@ def rollout(
     return Motion(found[0], found[1], dict(zip(call.outputs, found[2:], strict=True)))
 
 
+def centre_of_mass(model: Model, motion: Motion, params: Mapping[str, Any] | None = None) -> jax.Array:
+    """Of all links together, (T+1, batch, 3), from a motion with the outputs link.position and link.rotation.
+
+    params as they were given to the rollout.
+    """
+    if not {"link.position", "link.rotation"} <= set(motion.outputs):
+        raise InputError('the centre of mass needs a rollout with outputs=("link.position", "link.rotation")')
+    place, turn = motion.outputs["link.position"], motion.outputs["link.rotation"]
+    known = {name: model.params[name] for name in ("link.mass", "link.com")} | dict(params or {})
+    mass, com = (jnp.asarray(known[name], place.dtype)[..., None] for name in ("link.mass", "link.com"))
+    return (mass * (place + (turn @ com)[..., 0])).sum(-2) / mass.sum(-2)
+
+
 def _given(model: Model, q: Any, qd: Any, u: Any, force: Any, params: Any) -> dict[str, jax.Array]:
     if not isinstance(model, Model):
         raise InputError(f"model must be what World.compile gives, but is {type(model).__name__}")

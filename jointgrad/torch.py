@@ -99,6 +99,19 @@ class Simulator(torch.nn.Module):
         found = [x.to(q.device, q.dtype) for x in _run(call, tensors)]
         return Motion(found[0], found[1], dict(zip(call.outputs, found[2:], strict=True)))
 
+    def centre_of_mass(self, motion: Motion, params: Mapping[str, Tensor] | None = None) -> Tensor:
+        """Of all links together, (T+1, batch, 3), from a motion with the outputs link.position and link.rotation.
+
+        params as they were given to the rollout.
+        """
+        if not {"link.position", "link.rotation"} <= set(motion.outputs):
+            raise InputError('the centre of mass needs a rollout with outputs=("link.position", "link.rotation")')
+        place, turn = motion.outputs["link.position"], motion.outputs["link.rotation"]
+        own = {name: torch.tensor(self.model.params[name]) for name in ("link.mass", "link.com")}
+        known = own | dict(params or {})
+        mass, com = (known[name].to(place)[..., None] for name in ("link.mass", "link.com"))
+        return (mass * (place + (turn @ com)[..., 0])).sum(-2) / mass.sum(-2)
+
     def _given(self, q: Any, qd: Any, u: Any, force: Any, params: Any) -> tuple[tuple[str, ...], list[Tensor]]:
         """Names and tensors of all that was given, in float64 on the CPU."""
         names, tensors = ["q", "qd"], [q, qd]

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+from oracles.differences import random_state
+from worlds import tangled
 
 import jointgrad as jg
+from jointgrad.model.arrays import PARAMS
 
 STEPS, BATCH = 3, 2
 # an entry of each table of parameters, and what a contact depends on
@@ -43,3 +46,22 @@ def inputs(model: jg.Model, batch: int | None = BATCH, steps: int | None = STEPS
     u, force = 0.3 * rng.normal(size=(*time, *rows, 1)), 0.2 * rng.normal(size=(*time, *rows, model.n_links, 6))
     force[..., model.link("ball"), 2] -= 2.0  # pressed on
     return {"q": q, "qd": qd, "u": u, "force": force} | {name: model.params[name] for name in NAMES}
+
+
+def everything() -> tuple[jg.Model, dict[str, np.ndarray]]:
+    """A step of two robots in which every parameter there is has entries: all laws of contact, ties, tendons, drag."""
+    model = tangled(3, "free", 6).replace({"world.stabilisation": 0.02})
+    rng = np.random.default_rng(1)
+    state = random_state(model, rng)
+    given = {"q": state.q, "qd": state.qd, "u": rng.normal(size=model.nu)}
+    return model, given | {"force": 0.2 * rng.normal(size=(model.n_links, 6))} | dict(model.params)
+
+
+def direction(name: str, value: np.ndarray) -> np.ndarray:
+    """Somewhere an input may be moved both ways; what is at the edge of what it may be stays there."""
+    found = np.random.default_rng(len(name)).normal(size=value.shape)
+    if name not in PARAMS:
+        return found
+    is_movable = np.isfinite(value) & ((value != 0.0) | (name in ("joint.rest", "link.com", "actuator.bias")))
+    size = np.abs(np.where(is_movable, value, 0.0))  # large entries by large steps
+    return np.where(is_movable, found * np.where(size == 0.0, 1.0, size), 0.0)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
-from layer_cases import BATCH, NAMES, STEPS, inputs, sliding_ball
+from layer_cases import BATCH, NAMES, STEPS, direction, everything, inputs, sliding_ball
 
 import jointgrad as jg
 
@@ -15,7 +17,8 @@ from jax.test_util import check_grads  # noqa: E402
 
 from jointgrad.engine.call import Call  # noqa: E402
 from jointgrad.engine.rollout import OUTPUTS  # noqa: E402
-from jointgrad.jax import rollout, step  # noqa: E402
+from jointgrad.jax import centre_of_mass, rollout, step  # noqa: E402
+from jointgrad.model.arrays import PARAMS  # noqa: E402
 
 CORE = ("q", "qd", "u", "force")
 
@@ -63,6 +66,31 @@ def test_check_grads(model, batch, steps):
     check_grads(run, tuple(given.values()), order=1, modes="rev", eps=1e-6, atol=1e-3, rtol=1e-3)
 
 
+@pytest.fixture(scope="module")
+def tangle():
+    model, given = everything()
+    return model, {name: jnp.asarray(x) for name, x in given.items()}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("steps", [None, STEPS])
+@pytest.mark.parametrize("name", [*CORE, *PARAMS])
+def test_check_grads_of_every_kind_of_input(tangle, name, steps):
+    """Along one direction of each, where all laws of contact, ties, tendons and drag are at work."""
+    model, given = tangle
+    along = direction(name, np.asarray(given[name]))
+    names = (*CORE, name) if name in PARAMS else CORE
+    run = function(model, names, steps)
+
+    def moved(far):
+        x = given | {name: given[name] + jnp.where(along == 0.0, 0.0, far * along)}
+        if steps is not None:
+            x["u"] = jnp.broadcast_to(x["u"], (steps, model.nu))
+        return run(*(x[n] for n in names))
+
+    check_grads(moved, (0.0,), order=1, modes="rev", eps=1e-6, atol=1e-5, rtol=1e-3)
+
+
 def test_check_grads_would_notice(model, monkeypatch):
     whole = Call.backward
     monkeypatch.setattr(Call, "backward", lambda *a, **k: [np.asarray(1.01 * x) for x in whole(*a, **k)])
@@ -83,6 +111,39 @@ def test_same_bits_as_the_core(model):
     for name, bar in zip(given, found, strict=True):
         expected = getattr(gradient, name) if name in CORE else gradient.params[name]
         assert np.allclose(bar, expected, rtol=1e-12, atol=1e-12), name
+
+
+def test_centre_of_mass(model):
+    """Against a sum over links; differentiable, the masses' own share included."""
+    given = arrays(model)
+
+    def centre(qd, mass):
+        params = {"link.mass": mass}
+        outputs = ("link.position", "link.rotation")
+        return centre_of_mass(model, rollout(model, given["q"], qd, given["u"], params=params, outputs=outputs), params)
+
+    motion = rollout(model, given["q"], given["qd"], given["u"], outputs=("link.position", "link.rotation"))
+    place = motion.outputs["link.position"] + jnp.einsum(
+        "tbnij,nj->tbni", motion.outputs["link.rotation"], model.params["link.com"]
+    )
+    mass = given["link.mass"]
+    assert np.allclose(centre(given["qd"], mass), jnp.average(place, axis=2, weights=mass), atol=1e-13)
+    check_grads(centre, (given["qd"], mass), order=1, modes="rev", eps=1e-6, atol=1e-3, rtol=1e-3)
+    with pytest.raises(jg.InputError, match="link.rotation"):
+        centre_of_mass(model, rollout(model, given["q"], given["qd"], steps=1))
+
+
+def test_repeated_and_threaded_backward(model):
+    """The same bits again, and from several threads at once."""
+    given = arrays(model)
+    gradient = jax.jit(jax.grad(loss_of(function(model, given)), argnums=tuple(range(len(given)))))
+    expected = [np.asarray(x).tobytes() for x in gradient(*given.values())]
+
+    def again(_):
+        return [np.asarray(x).tobytes() for x in gradient(*given.values())]
+
+    with ThreadPoolExecutor(2) as pool:
+        assert all(found == expected for found in pool.map(again, range(40)))
 
 
 @pytest.mark.parametrize(
@@ -149,7 +210,9 @@ def test_second_derivatives_are_refused(model):
 
 BAD = {
     "q": (lambda x: x[:, :3], r"q has shape \(2, 3\), but must have \(8,\) or \(batch, 8\)"),
+    "qd": (lambda x: x[:1], r"qd has shape \(1, 7\), but must have \(2, 7\)"),
     "u": (lambda x: x[..., :0], r'u has shape .*first missing: "motor"'),
+    "force": (lambda x: x[..., :5], r"force has shape .*\(3, 2, 3, 6\), or \(2, 3, 6\)"),
     "link.mass": (lambda x: x[:1], r'params\["link.mass"\] has shape \(1,\), but must have \(3,\)'),
     "link.com": (lambda x: "heavy", r'params\["link.com"\] must be an array of numbers, but is str'),
     "joint.damping": (lambda x: x.astype(int), r'params\["joint.damping"\] has dtype int'),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from layer_cases import BATCH, NAMES, STEPS, inputs, sliding_ball
+from layer_cases import BATCH, NAMES, STEPS, direction, everything, inputs, sliding_ball
 
 import jointgrad as jg
 
@@ -18,8 +18,10 @@ from torch.autograd import gradcheck  # noqa: E402
 from torch.func import grad, jacrev, vmap  # noqa: E402
 from torch.utils.checkpoint import checkpoint  # noqa: E402
 
+from jointgrad.compiler.elementary import safe_div, safe_root  # noqa: E402
 from jointgrad.engine.call import Call  # noqa: E402
 from jointgrad.engine.rollout import OUTPUTS  # noqa: E402
+from jointgrad.model.arrays import PARAMS  # noqa: E402
 from jointgrad.torch import Simulator  # noqa: E402
 
 CORE = ("q", "qd", "u", "force")
@@ -75,12 +77,52 @@ def test_gradcheck_of_a_rollout(simulator, batch):
     assert gradcheck(run, tuple(given.values()), eps=1e-6, atol=2e-4, rtol=1e-3)
 
 
+@pytest.fixture(scope="module")
+def tangle():
+    model, given = everything()
+    return Simulator(model), {name: torch.tensor(x) for name, x in given.items()}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("steps", [None, STEPS])
+@pytest.mark.parametrize("name", [*CORE, *PARAMS])
+def test_gradcheck_of_every_kind_of_input(tangle, name, steps):
+    """Along one direction of each, where all laws of contact, ties, tendons and drag are at work.
+
+    Loads of contact are left out: here they are so large that differences drown in their last digits.
+    """
+    simulator, given = tangle
+    along = torch.tensor(direction(name, given[name].numpy()))
+    names = (*CORE, name) if name in PARAMS else CORE
+    run = stepped(simulator, names) if steps is None else rolled(simulator, names, ("link.position", "link.velocity"))
+
+    def moved(far):
+        x = given | {name: given[name] + torch.where(along == 0.0, 0.0, far * along)}
+        if steps is not None:
+            x["u"] = x["u"].expand(steps, -1)
+        return run(*(x[n] for n in names))
+
+    start = torch.zeros((), dtype=torch.float64, requires_grad=True)
+    assert gradcheck(moved, (start,), eps=1e-6, atol=1e-6, rtol=1e-3, fast_mode=True)
+
+
 def test_gradcheck_would_notice(simulator, monkeypatch):
     """A cotangent a hundredth too large does not pass."""
     whole = Call.backward
     monkeypatch.setattr(Call, "backward", lambda *a, **k: [np.asarray(1.01 * x) for x in whole(*a, **k)])
     given = tensors(simulator.model, None, None)
     assert not gradcheck(stepped(simulator, given), tuple(given.values()), eps=1e-6, atol=1e-5, raise_exception=False)
+
+
+def test_guards_hold_where_small_numbers_are_flushed():
+    """JAX does it on all its threads, other libraries on being loaded."""
+    if not torch.set_flush_denormal(True):
+        pytest.skip("this processor does not flush")
+    try:
+        assert 1e-310 * np.ones(1) == 0.0
+        assert safe_div(1.0, 0.0) == 0.0 and safe_root(-0.0) == 0.0
+    finally:
+        torch.set_flush_denormal(False)
 
 
 def test_same_bits_as_the_core(simulator):
@@ -180,6 +222,33 @@ def test_without_gradient_nothing_is_kept(simulator):
         found = rolled(simulator, given)(*given.values())
     assert all(x.grad_fn is None and not x.requires_grad for x in found)
     assert not simulator(given["q"].detach(), given["qd"].detach())[0].requires_grad
+
+
+def test_centre_of_mass(simulator):
+    """Against a sum over the links that jg.inspect sees; differentiable, the own share of the parameters included."""
+    given = tensors(simulator.model)
+    params = {"link.mass": given["link.mass"], "link.com": given["link.com"]}
+    motion = simulator.rollout(
+        given["q"], given["qd"], given["u"], params=params, outputs=("link.position", "link.rotation")
+    )
+    centre = simulator.centre_of_mass(motion, params)
+    model = simulator.model.replace({name: x.detach().numpy() for name, x in params.items()})
+    mass, expected = model.params["link.mass"], np.zeros((STEPS + 1, BATCH, 3))
+    for t, b, j in np.ndindex(STEPS + 1, BATCH, model.n_links):
+        info = jg.inspect(model, jg.State(motion.q[t, b].detach().numpy(), motion.qd[t, b].detach().numpy()))
+        turned = info.link_rotation[j] @ model.params["link.com"][j]
+        expected[t, b] += mass[j] / mass.sum() * (info.link_position[j] + turned)
+    assert np.allclose(centre.detach(), expected, atol=1e-12)
+    names = ("q", "qd", "link.mass", "link.com")
+
+    def run(q, qd, mass, com):
+        own = {"link.mass": mass, "link.com": com}
+        moved = simulator.rollout(q, qd, given["u"], params=own, outputs=("link.position", "link.rotation"))
+        return simulator.centre_of_mass(moved, own)
+
+    assert gradcheck(run, tuple(given[n] for n in names), eps=1e-6, atol=2e-4, rtol=1e-3)
+    with pytest.raises(jg.InputError, match="link.rotation"):
+        simulator.centre_of_mass(simulator.rollout(given["q"], given["qd"], steps=1))
 
 
 def test_no_copies(simulator):

@@ -13,6 +13,9 @@ from typing import Any
 
 from .trace import Node
 
+# the least normal number: frameworks flush smaller ones to zero on their threads, and would flush a smaller bound too
+SMALLEST = sys.float_info.min
+
 
 class _Numbers:
     """Elementary functions on Python floats; the other number types below answer to the same names."""
@@ -116,7 +119,7 @@ def inverse(x):
 
 def safe_div(a, b):
     """a / b, and 0 where b is 0."""
-    vanishes = 5e-324 > b * b  # false for NaN, which goes on
+    vanishes = SMALLEST > b * b  # false for NaN, which goes on
     return select(vanishes, 0.0, a * inverse(select(vanishes, 1.0, b)))
 
 
@@ -127,7 +130,7 @@ def root(x):
 
 def safe_root(x):
     """Square root, 0 where x is not positive, with derivative 0 there."""
-    vanishes = 5e-324 > x  # false for NaN, which goes on
+    vanishes = SMALLEST > x  # false for NaN, which goes on
     return select(vanishes, 0.0, _sqrt(select(vanishes, 1.0, x)))
 
 

@@ -96,9 +96,12 @@ class Problem:
     weight: np.ndarray
     friction: np.ndarray
     soft: np.ndarray
-    # what rows leave at joints and roots, (blocks, 3, joints and six per body, lanes), and what that gives
-    efforts: np.ndarray
-    answers: np.ndarray
+    # what rows leave at the joints of their paths and at roots, and how these answer: see stages/contact/paths.py
+    sides: list[tuple[int, int, int]]  # body, fork, root
+    effort: np.ndarray
+    at_root: np.ndarray
+    answer: np.ndarray
+    D_inv: np.ndarray
 
     def _value(self, name: str, row: int | None, lane: int) -> float:
         """A parameter of this lane's environment."""
@@ -174,8 +177,25 @@ class Problem:
     def matrix(self, lane: int) -> np.ndarray:
         """A on the rows that take part."""
         rows = np.flatnonzero(self.D[..., lane].reshape(-1) > 0)
-        E, F = (x[..., lane].reshape(-1, x.shape[2])[rows] for x in (self.efforts, self.answers))
-        return E @ F.T + np.diag(np.repeat(self.soft[:, 0, lane], 3)[rows])
+        E, F = self._factors(lane)
+        return E[rows] @ F[rows].T + np.diag(np.repeat(self.soft[:, 0, lane], 3)[rows])
+
+    def _factors(self, lane: int) -> tuple[np.ndarray, np.ndarray]:
+        """A = E F^T: a column per joint, six per free root."""
+        tree, n = self.model.topology.tree, len(self.kind)
+        L, dofs = tree["most_path"], tree["n_dofs"]
+        E = np.zeros((n, 3, dofs + 6 * tree["n_bodies"]))
+        F = np.zeros_like(E)
+        for side, (body, fork, root) in enumerate(self.sides):
+            for j in range(fork, tree["path_length"][body]):
+                d = tree["path"][tree["path_first"][body] + j]
+                E[side // 2, :, d] += self.effort[side * L + j, :, lane]
+                F[side // 2, :, d] += self.effort[side * L + j, :, lane] * self.D_inv[d, 0, lane]
+            if root >= 0:
+                six = slice(dofs + 6 * root, dofs + 6 * root + 6)
+                E[side // 2, :, six] += self.at_root[side, :, lane].reshape(3, 6)
+                F[side // 2, :, six] += self.answer[side, :, lane].reshape(3, 6)
+        return E.reshape(3 * n, E.shape[2]), F.reshape(3 * n, E.shape[2])
 
 
 def across(n: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -237,33 +257,13 @@ def problem_of(model: Model, frame: Frame, first: int, last: int) -> Problem:
     points = int(integers[slots["touch.n"]]) if tree["n_shapes"] else 0
     n = int(integers[slots["block.n"]]) if tree["has_impulses"] else 0
     pair = whole("touch.pair", points)
-    body, fork, root = (whole(f"block.{what}", 2 * n) for what in ("body", "fork", "root"))
+    sides = list(zip(*(whole(f"block.{what}", 2 * n) for what in ("body", "fork", "root")), strict=True)) if n else []
     return Problem(
         model, first, last, pair, numbers("touch.point", 0, points), numbers("touch.normal", 0, points),
         numbers("touch.gap", 0, points)[:, 0], numbers("touch.force", 0, points), _slip_speeds(model, frame, pair),
         whole("block.kind", n), whole("block.source", n), numbers("block.x", tree["sweeps"] * n, n),
         numbers("block.D", 0, n), numbers("block.low", 0, n), numbers("block.high", 0, n),
         numbers("block.weight", 0, n), numbers("block.friction", 0, n), numbers("block.soft", 0, n),
-        *_factors(tree, frame, n, body, fork, root),
+        sides, numbers("block.effort", 0, 2 * n * tree["most_path"]), numbers("block.at_root", 0, 2 * n),
+        numbers("block.answer", 0, 2 * n), numbers("work.D_inv", 0, tree["n_dofs"]),
     )  # fmt: skip
-
-
-def _factors(tree: Any, frame: Frame, n: int, body: list, fork: list, root: list) -> tuple[np.ndarray, np.ndarray]:
-    """A = E F^T: what each row leaves at joints and at free roots, and how these answer."""
-    L, dofs = tree["most_path"], tree["n_dofs"]
-    E = np.zeros((n, 3, dofs + 6 * tree["n_bodies"], frame.lanes))
-    F = np.zeros_like(E)
-    if n:
-        effort, D_inv = frame.table("block.effort")[:, :, 0], frame.table("work.D_inv")[:, 0, 0]
-        at_root, answer = frame.table("block.at_root")[:, :, 0], frame.table("block.answer")[:, :, 0]
-    for side in range(2 * n):
-        b = body[side]
-        for j in range(fork[side], tree["path_length"][b]):
-            d = tree["path"][tree["path_first"][b] + j]
-            E[side // 2, :, d] += effort[side * L + j]
-            F[side // 2, :, d] += effort[side * L + j] * D_inv[d]
-        if root[side] >= 0:
-            six = slice(dofs + 6 * root[side], dofs + 6 * root[side] + 6)
-            E[side // 2, :, six] += at_root[side].reshape(3, 6, -1)
-            F[side // 2, :, six] += answer[side].reshape(3, 6, -1)
-    return E, F
