@@ -132,12 +132,9 @@ def _check(model: Model, target: str, inputs: Sequence[str], network: MLP, per: 
 def _rows(model: Model, target: str, patterns: Sequence[str] | None) -> list[Row]:
     tree, kind = model.topology.tree, target.partition(".")[0]
     if kind == "joint":
-        scalar = [b for b, k in enumerate(tree["kind"]) if k in (REVOLUTE, PRISMATIC)]
+        scalar = _scalar_bodies(tree)
         index = {b: tree["dof"][b] if target == "joint.force" else tree["frame"][b] for b in scalar}
-        found = [
-            Row(model.joint_names[tree["frame"][b]], index[b], body=b)
-            for b in sorted(scalar, key=lambda b: tree["dof"][b])
-        ]
+        found = [Row(model.joint_names[tree["frame"][b]], index[b], body=b) for b in scalar]
     elif kind == "link":
         found = [Row(n, j, link=j) for j, n in enumerate(model.link_names) if tree["link_body"][j] < tree["n_bodies"]]
     elif kind == "pair":
@@ -167,6 +164,21 @@ def _need_friction(model: Model, rows: list[Row]) -> None:
     lost = [r.name for r in rows if r.index not in has]
     if lost:
         raise InputError(f'joint "{lost[0]}" was compiled without dry friction; describe it with some, however small')
+
+
+def _scalar_bodies(tree: Mapping[str, Any]) -> list[int]:
+    """Bodies whose joint has one coordinate, in the order of the coordinates."""
+    scalar = [b for b, kind in enumerate(tree["kind"]) if kind in (REVOLUTE, PRISMATIC)]
+    return sorted(scalar, key=lambda b: tree["dof"][b])
+
+
+def _owner(tree: Mapping[str, Any], row: Row) -> int:
+    """The body that a row belongs to, -1 for none."""
+    if row.link >= 0:
+        return tree["link_body"][row.link]
+    if row.actuator >= 0:
+        return next((b for b in _scalar_bodies(tree) if tree["dof"][b] == tree["actuator_dof"][row.actuator]), -1)
+    return row.body
 
 
 class _Builder:
@@ -203,17 +215,15 @@ class _Builder:
     def _senses(self, group: list[Row]) -> list[tuple[int, int]]:
         """What a network sees: of its own joint, link or actuator where the target has one, else everything."""
         tree, model, row = self.model.topology.tree, self.model, group[0]
-        is_alone = len(group) == 1
-        scalar = [b for b, k in enumerate(tree["kind"]) if k in (REVOLUTE, PRISMATIC)]
-        bodies = [row.body] if is_alone and row.body >= 0 else sorted(scalar, key=lambda b: tree["dof"][b])
-        links = [row.link] if is_alone and row.link >= 0 else [
-            j for j in range(model.n_links) if tree["link_body"][j] < tree["n_bodies"]]  # fmt: skip
-        actuators = [row.actuator] if is_alone and row.actuator >= 0 else list(range(model.nu))
-        if is_alone and row.body >= 0:
-            links = [j for j in links if tree["link_body"][j] == row.body]
-            actuators = [a for a in actuators if tree["actuator_dof"][a] == tree["dof"][row.body]]
-        if is_alone and row.actuator >= 0:
-            bodies = [b for b in bodies if tree["dof"][b] == tree["actuator_dof"][row.actuator]]
+        owner = _owner(tree, row) if len(group) == 1 else -1
+        bodies = [b for b in _scalar_bodies(tree) if owner in (-1, b)]
+        links = [j for j in range(model.n_links) if tree["link_body"][j] < tree["n_bodies"]]
+        links = (
+            [row.link]
+            if row.link >= 0 and len(group) == 1
+            else [j for j in links if owner in (-1, tree["link_body"][j])]
+        )
+        actuators = [a for a in range(model.nu) if owner == -1 or tree["actuator_dof"][a] == tree["dof"][owner]]
         found = {
             "joint.position": [(SEE_POSITION, tree["q"][b]) for b in bodies],
             "joint.velocity": [(SEE_RATE, tree["dof"][b]) for b in bodies],
