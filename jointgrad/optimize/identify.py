@@ -24,7 +24,8 @@ from ..model.arrays import Model, State
 from ..model.errors import InputError
 from ..model.parameters import Entry, Inertia, Unknowns
 from .progress import Callback, Result, Stop
-from .solvers import gauss_newton, half_squares, lbfgs
+from .solvers import Tried, gauss_newton, half_squares, lbfgs
+from .tangent import difference, rows_of
 
 # a direction that the data determine this much less than the best one counts as not determined
 BLIND = 1e-6
@@ -121,7 +122,7 @@ class Identification:
             [1.0 / np.broadcast_to(np.asarray(s, float), (model.nv,)) for s in (settings.sigma_q, settings.sigma_qd)]
         )
         # residuals are linear in q: rows (K, S, nv, nq)
-        self.rows_q = _rows_of(model, self.pieces.q)
+        self.rows_q = rows_of(model, self.pieces.q)
         self.mask = self._measured()
 
     @property
@@ -191,8 +192,6 @@ class Identification:
 
     def _defects(self, motion: Trajectory, x: np.ndarray) -> np.ndarray:
         """(B, joints * 2 nv): the end of a segment less the start of the next, in tangent coordinates of the latter."""
-        from .ilqr import difference
-
         B, count = len(x), self.pieces.count
         ends = [a.reshape(B, count, -1) for a in motion.last]
         starts = [a.reshape(B, count, -1) for a in (motion._inputs.q, motion._inputs.qd)]
@@ -208,19 +207,32 @@ class Identification:
 
     def jacobian(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Residuals (1, m) and their Jacobian (1, m, n) at one point x (1, n)."""
+        tried = self.tried(x)
+        return tried.residuals, tried.jacobians([0])[0]
+
+    def tried(self, x: np.ndarray) -> Tried:
         r = self.residuals(x)
+        return Tried(r, lambda rows: self._jacobians(x, r.shape[1], list(rows)))
+
+    def _jacobians(self, x: np.ndarray, m: int, rows: list[int]) -> tuple[np.ndarray, int, int]:
+        """By tangents or passes back, whichever are fewer, each with a motion of its own."""
+        forward, copies = self._forward_count(), m if self.pieces.count == 1 else -(-m // self.pieces.count)
         is_reverse = self.settings.mode == "reverse" or (
-            self.settings.mode == "auto" and not self.is_free and r.shape[1] < self.pieces.count * self.unknowns.n
+            self.settings.mode == "auto" and not self.is_free and m < self.pieces.count * self.unknowns.n
         )
         if is_reverse and self.is_free:
             raise InputError('the Jacobian of free starts is by tangents: use mode="forward" or "auto"')
-        J = self._pulled_back(x) if is_reverse else self._pushed_forward(x)
-        return r, J[None]
+        derive, count = (self._pulled_back, copies) if is_reverse else (self._pushed_forward, forward)
+        return np.stack([derive(x[[row]]) for row in rows]), count * len(rows), count * len(rows)
+
+    def _forward_count(self) -> int:
+        """Directions in which every segment is pushed forward."""
+        return self.unknowns.n + (self.nx if self.is_free else 0)
 
     def _pushed_forward(self, x: np.ndarray) -> np.ndarray:
         """(m, n): one tangent for each segment and direction, in one batch."""
         p, P = self.pieces, self.unknowns.n
-        D = P + (self.nx if self.is_free else 0)
+        D = self._forward_count()
         motion = self._motion(x, copies=D)
         directions = self.unknowns.directions(x[0, :P])
         params = {}
@@ -259,7 +271,7 @@ class Identification:
         last_q = motion.last.q.reshape(p.count, D, -1)[:, 0]
         rows = np.zeros((len(p.follows) * nx, self.n))
         for k, (i, j) in enumerate(p.follows):
-            to_tangent = _rows_of(self.model, last_q[i][None, None])[0, 0]
+            to_tangent = rows_of(self.model, last_q[i][None, None])[0, 0]
             block = np.concatenate([by_direction[0][-1, i] @ to_tangent.T, by_direction[1][-1, i]], axis=-1).T
             at = slice(k * nx, (k + 1) * nx)
             rows[at, :P] = block[:, :P]
@@ -434,16 +446,6 @@ def _one_piece(model: Model, r: Recording, first: int, length: int) -> tuple[np.
         return q, qd, None
     u = np.zeros((length * r.every, model.nu)) if r.u is None else r.u[first * r.every : last * r.every].astype(float)
     return q, qd, np.pad(u, ((0, length * r.every - len(u)), (0, 0)))
-
-
-def _rows_of(model: Model, q: np.ndarray) -> np.ndarray:
-    """(..., nv, nq): what turns coordinates near q into tangent coordinates there; zero at q itself for a quaternion."""
-    plain_q, plain_dof, turns = _coordinates(model)
-    rows = np.zeros((*q.shape[:-1], model.nv, model.nq))
-    rows[..., plain_dof, plain_q] = 1.0
-    for i, d in turns:
-        rows[..., d : d + 3, i : i + 4] = 2.0 * _turn_basis(q[..., i : i + 4])
-    return rows
 
 
 def _start_basis(model: Model, q: np.ndarray) -> np.ndarray:

@@ -16,12 +16,13 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from ..engine.linearize import _coordinates, linearize
+from ..engine.linearize import linearize
 from ..engine.rollout import step
 from ..model.arrays import Model, State
 from ..model.errors import InputError, SimulationError
 from .progress import Callback, Progress, Result, Stop, Stopped
 from .solvers import Bounds, limits
+from .tangent import difference
 
 # factor by which the regularisation grows and shrinks, its least value above zero, and where the search gives up
 GROWTH, LEAST, MOST = 4.0, 1e-9, 1e12
@@ -88,27 +89,6 @@ class Quadratic:
     def final_expansion(self, q: np.ndarray, qd: np.ndarray) -> Expansion:
         w = self._weight(self.final_state, 2 * self.model.nv)
         return Expansion(w * self._off(q, qd), np.diag(w))
-
-
-def difference(model: Model, a: State, b: State) -> np.ndarray:
-    """a - b in tangent coordinates, (..., 2 nv): a turn is that from b to a, in the axes of b."""
-    plain_q, plain_dof, turns = _coordinates(model)
-    out = np.zeros((*np.broadcast_shapes(a.q.shape, b.q.shape)[:-1], 2 * model.nv))
-    out[..., plain_dof] = a.q[..., plain_q] - b.q[..., plain_q]
-    for i, dof in turns:
-        out[..., dof : dof + 3] = _turn(a.q[..., i : i + 4], b.q[..., i : i + 4])
-    out[..., model.nv :] = a.qd - b.qd
-    return out
-
-
-def _turn(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """The rotation vector of conj(b) a, for quaternions w x y z."""
-    w = (a * b).sum(-1)
-    av, bv = a[..., 1:], b[..., 1:]
-    v = b[..., :1] * av - a[..., :1] * bv - np.cross(bv, av)
-    length = np.linalg.norm(v, axis=-1)
-    angle = 2 * np.arctan2(length, np.abs(w)) * np.where(w < 0, -1.0, 1.0)
-    return v * np.where(length > 1e-12, angle / np.maximum(length, 1e-12), 2.0 / np.where(w == 0, 1.0, w))[..., None]
 
 
 @dataclass(frozen=True)
