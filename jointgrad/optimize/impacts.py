@@ -20,7 +20,7 @@ import numpy as np
 from ..engine.inspect import Inspection, inspect
 from ..engine.rollout import known_motion, rollout
 from ..model.arrays import Model, State
-from .tangent import rows_of
+from .tangent import difference, rows_of
 
 # bounces slower than this move so little that their exact derivative will do, m/s
 SLOW = 0.1
@@ -89,14 +89,14 @@ def _gap_slope(model: Model, seen: Inspection, env: int, contact) -> np.ndarray:
     return slope
 
 
-def moved(model: Model, A: np.ndarray, x: np.ndarray, found: list[Impact]) -> np.ndarray:
-    """Jacobians A (T, 2 nv, 2 nv) of all steps with bounces that move; x (T+1, 2 nv) are differences of neighbouring
-    states per step in tangent coordinates: x[k] leads to state k."""
+def moved(model: Model, A: np.ndarray, q: np.ndarray, qd: np.ndarray, found: list[Impact]) -> np.ndarray:
+    """Jacobians A (T, 2 nv, 2 nv) of the steps of one motion in tangent coordinates, with bounces that move."""
     A = A.copy()
     for one in found:
-        before, after = x[one.step], x[one.step + 2]
+        k = one.step
+        before, after = (difference(model, State(q[i], qd[i]), State(q[i - 1], qd[i - 1])) for i in (k, k + 2))
         slope = np.concatenate([one.slope, np.zeros(model.nv)])
-        A[one.step] += np.outer(after - A[one.step] @ before, slope) / (slope @ before)
+        A[k] += np.outer(after - A[k] @ before, slope) / (slope @ before)
     return A
 
 

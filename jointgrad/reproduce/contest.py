@@ -18,6 +18,7 @@ import jointgrad as jg
 
 from ..optimize.progress import History, Result, Stop
 from ..optimize.shooting import Controls, Shooting, final_position, optimise
+from .second_opinion import opinions
 
 HISTORY = ("method", "seed", "iteration", "evaluations", "gradients", "seconds", "loss", "best")
 
@@ -43,11 +44,12 @@ class Task:
     rest_speed: float | None = None  # the ball must be slower than this at the end, where it shall rest
     notes: tuple[str, ...] = ()
 
-    def problem(self, knots: int | None = None) -> Shooting:
+    def problem(self, knots: int | None = None, moving_impacts: bool = False) -> Shooting:
         controls = Controls(
             self.steps, self.model.nu, knots=knots, actuators=self.actuators, base=self.base, last=self.last
         )
-        return Shooting(self.model, self.start, controls, final_position(self.at, self.target, self.model, self.kind))
+        loss = final_position(self.at, self.target, self.model, self.kind)
+        return Shooting(self.model, self.start, controls, loss, moving_impacts=moving_impacts)
 
     def start_controls(self, seed: int) -> np.ndarray:
         """(T, nu), the same for every method."""
@@ -68,9 +70,11 @@ class Method:
     knots: int | None = None
     iterations: int = 60
     has_gradient: bool = True
-    # random points about the start that are tried first, as one batch, with this spread; the best is the start
+    # random points about the start that are tried first, as one batch, with this spread; the best are the starts
     screened: int = 0
     spread: float = 0.0
+    starts: int = 1
+    moving_impacts: bool = False
 
 
 @dataclass(frozen=True)
@@ -112,8 +116,10 @@ def contest(
 
 def warmed_up(task: Task) -> None:
     """Compile, so that no method is charged for it."""
-    problem = task.problem(4)
-    problem.gradient(np.zeros((1, problem.n)))
+    for moving_impacts in (False, True):
+        problem = task.problem(4, moving_impacts)
+        problem.gradient(np.zeros((1, problem.n)))
+        problem.jacobian(np.zeros((1, problem.n)))
     jg.linearize(task.model, task.start, np.zeros(task.model.nu))
     jg.step(task.model, task.start, np.zeros(task.model.nu))
 
@@ -124,7 +130,7 @@ def run(task: Task, method: Method, seed: int, seconds: float) -> Run:
     if method.method == "ilqr":
         found, u = _by_ilqr(task, method, u0, stop)
     else:
-        problem = task.problem(method.knots)
+        problem = task.problem(method.knots, method.moving_impacts)
         more = {"seed": seed} if method.method.startswith("cma") else {}
         began, x0 = time.perf_counter(), _screened(problem, problem.controls.project(u0), method, seed)
         lost = time.perf_counter() - began
@@ -144,7 +150,7 @@ def _screened(problem: Shooting, x0: np.ndarray, method: Method, seed: int) -> n
     if not method.screened:
         return x0
     points = x0 + method.spread * np.random.default_rng(seed + 1000).normal(size=(method.screened, problem.n))
-    return points[np.argmin(problem.value(points))]
+    return points[np.argsort(problem.value(points))[: method.starts]]
 
 
 def _target(task: Task, method: Method) -> float:
@@ -172,8 +178,11 @@ def _by_ilqr(task: Task, method: Method, u0: np.ndarray, stop: Stop) -> tuple[Re
     weight = np.zeros(2 * model.nv)
     first_dof = task.at[0] - (model.nq - model.nv - 1)  # the ball is the last body: its position comes before its turn
     weight[first_dof : first_dof + len(task.at)] = 1.0
-    control = method.settings.get("control", 1e-6)
-    cost = Quadratic(model, jg.State(goal, np.zeros(model.nv)), 0.0, weight, control)
+    settings = dict(method.settings)
+    # a small price of the arm's speed keeps motions calm on their way
+    running = np.zeros(2 * model.nv)
+    running[[model.nv + a for a in task.actuators]] = settings.pop("speed", 0.0)
+    cost = Quadratic(model, jg.State(goal, np.zeros(model.nv)), running, weight, settings.pop("control", 1e-6))
     low, high = np.full(model.nu, -np.inf), np.full(model.nu, np.inf)
     fixed = [a for a in range(model.nu) if a not in task.actuators]
     low[fixed] = high[fixed] = 0.0
@@ -185,7 +194,7 @@ def _by_ilqr(task: Task, method: Method, u0: np.ndarray, stop: Stop) -> tuple[Re
         return losses[-1] <= task.accuracy
 
     long = Stop(iterations=stop.iterations, seconds=stop.seconds)
-    found = ilqr(model, task.start, cost, u0, (low, high), long, rms)
+    found = ilqr(model, task.start, cost, u0, (low, high), long, rms, moving_impacts=method.moving_impacts, **settings)
     history = found.history
     best = list(np.minimum.accumulate(losses))
     history = History(history.evaluations, history.gradients, history.seconds, losses, best)
@@ -229,33 +238,6 @@ def compared(runs: Sequence[Run]) -> dict[str, Any]:
     return {"methods": table, "gradient_over_gradient_free": ratios}
 
 
-# second opinion -------------------------------------------------------------------------------------------------------
-
-
-def mujoco_replay(task: Task, u: np.ndarray) -> dict[str, Any]:
-    """The same controls in MuJoCo, from the world as it is written out: where the coordinates end there."""
-    import mujoco
-
-    ours = jg.rollout(task.model, task.start, u)
-    try:
-        model = mujoco.MjModel.from_xml_string(jg.to_mjcf(task.world))
-    except (ValueError, jg.ModelError) as error:
-        return {"error": str(error)}
-    model.opt.timestep = float(task.model.params["world.dt"])
-    data = mujoco.MjData(model)
-    data.qpos[:], data.qvel[:] = task.start
-    q = np.empty_like(ours.q)
-    q[0] = data.qpos
-    for k in range(len(u)):
-        data.ctrl[:] = u[k]
-        mujoco.mj_step(model, data)
-        q[k + 1] = data.qpos
-    apart = np.linalg.norm((q - ours.q)[:, list(task.at)], axis=-1)
-    return {"end_ours": ours.q[-1, list(task.at)].tolist(), "end_mujoco": q[-1, list(task.at)].tolist(),
-            "distance_at_end": float(apart[-1]), "loss_mujoco": float(task_loss(task, q[-1])),
-            "apart_by_1cm_at_s": float(np.argmax(apart > 0.01) * model.opt.timestep) if (apart > 0.01).any() else None}  # fmt: skip
-
-
 # what is kept ---------------------------------------------------------------------------------------------------------
 
 
@@ -275,7 +257,7 @@ def keep(task: Task, runs: Sequence[Run], out: Path) -> dict[str, Any]:
                  "distance": float(np.linalg.norm(motion.q[-1, list(task.at)] - task.target)),
                  "speed_at_end": float(np.linalg.norm(motion.qd[-1, -6:-3])),
                  "largest_speed": float(np.linalg.norm(motion.qd[:, -6:-3], axis=-1).max())},
-        "mujoco": mujoco_replay(task, best.u), "versions": {"jointgrad": jg.__version__, "python": platform.python_version()},
+        "mujoco": second_opinion(task, best.u), "versions": {"jointgrad": jg.__version__, "python": platform.python_version()},
         "written": time.strftime("%Y-%m-%d %H:%M"),
     }  # fmt: skip
     (out / "results.json").write_text(json.dumps(said, indent=2, default=str) + "\n")
@@ -285,6 +267,14 @@ def keep(task: Task, runs: Sequence[Run], out: Path) -> dict[str, Any]:
         writer.writerows((r.method.label, r.seed, *row) for r in runs for row in r.history.rows())
     draw(task, runs, out / "curves.png")
     return said
+
+
+def second_opinion(task: Task, u: np.ndarray) -> list[dict[str, Any]] | dict[str, str]:
+    """Where the ball ends in MuJoCo, with ever finer steps; or why it cannot be said."""
+    try:
+        return opinions(task.world, task.model, task.start, u, task.at)
+    except (ValueError, jg.ModelError) as error:
+        return {"error": str(error)}
 
 
 def _mjcf(task: Task) -> str:
