@@ -18,9 +18,23 @@ class UsageError(Exception):
     """What the user can put right, in one sentence."""
 
 
-def demo(
+def demo(out: Path = Path("out/demo"), seed: int = 0, iterations: int = 25) -> int:
+    """Teach a robot arm to throw a ball onto a mark, and write a page on which to watch it; takes about a minute.
+
+    Args:
+        out: Folder for the results.
+        seed: Of the random swings that it begins with.
+        iterations: At most so many improvements.
+    """
+    _require({"tyro": "tyro", "rich": "rich"}, "demo")
+    from .reproduce.demo import demonstrate
+
+    return demonstrate(out, seed, iterations)
+
+
+def pendulum(
     n: tuple[int, ...] = (1, 2, 3, 4, 5, 6, 7),
-    out: Path = Path("out/demo"),
+    out: Path = Path("out/pendulum"),
     iterations: int = 300,
     starts: int = 32,
     attempts: int = 3,
@@ -359,7 +373,7 @@ def replay(
 
 
 def reproduce(
-    name: Literal["throw", "golf", "racecar"],
+    name: Literal["throw", "golf", "racecar", "pendulum"],
     /,
     setting: Literal["released", "paper", "physical"] = "released",
     out: Path | None = None,
@@ -370,7 +384,8 @@ def reproduce(
     """Do a published experiment again, with and without gradients, all methods from the same start.
 
     Args:
-        name: throw, golf or racecar (Qiao 2021, figures 6 and 7).
+        name: throw, golf or racecar (Qiao 2021, figures 6 and 7), or pendulum (table 4), which has options of its own:
+            jointgrad reproduce pendulum --help.
         setting: Of throw and golf: as the released code has it, as the paper prints it, or with gravity, ground and rest.
         out: Folder for the results; unless said, out/NAME_SETTING.
         seeds: Of the starts and of the random searches.
@@ -425,6 +440,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(arguments: list[str]) -> int:
     import tyro
 
+    if arguments[:2] == ["reproduce", "pendulum"]:
+        return tyro.cli(pendulum, prog="jointgrad reproduce pendulum", args=arguments[2:])
     description = (
         f"jointgrad {__version__}: articulated robots in motion, with exact gradients through the whole of it."
     )

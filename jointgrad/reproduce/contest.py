@@ -132,7 +132,7 @@ def run(task: Task, method: Method, seed: int, seconds: float) -> Run:
     else:
         problem = task.problem(method.knots, method.moving_impacts)
         more = {"seed": seed} if method.method.startswith("cma") else {}
-        began, x0 = time.perf_counter(), _screened(problem, problem.controls.project(u0), method, seed)
+        began, x0 = time.perf_counter(), screened(problem, problem.controls.project(u0), method, seed)
         lost = time.perf_counter() - began
         found = optimise(problem, x0, method.method, stop, **method.settings, **more)
         # what the screening took counts too
@@ -145,7 +145,7 @@ def run(task: Task, method: Method, seed: int, seconds: float) -> Run:
     return Run(method, seed, u, float(min(history.best)), found.reason, history, reached)
 
 
-def _screened(problem: Shooting, x0: np.ndarray, method: Method, seed: int) -> np.ndarray:
+def screened(problem: Shooting, x0: np.ndarray, method: Method, seed: int) -> np.ndarray:
     """The best of random points about x0, or x0 itself."""
     if not method.screened:
         return x0

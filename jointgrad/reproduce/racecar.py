@@ -138,7 +138,11 @@ def solved(one: Case, seconds: float, seed: int = 0) -> list[Outcome]:
     stop = Stop(iterations=200, seconds=seconds, target=1e-16)
     start, bounds = problem.start, problem.bounds
     plan: list[tuple[str, bool, Callable[..., Result]]] = [
-        ("Gauss-Newton", True, lambda c: gauss_newton(problem, start, stop, bounds, c, damping=1e-8, trials=1, secant=0.9)),
+        (
+            "Gauss-Newton",
+            True,
+            lambda c: gauss_newton(problem, start, stop, bounds, c, damping=1e-8, trials=1, secant=0.9),
+        ),
         ("L-BFGS", True, lambda c: lbfgs(problem, start, stop, bounds, c, first_step=0.2)),
         ("Nelder-Mead", False, lambda c: nelder_mead(problem, start, stop, bounds, c)),
         ("CMA-ES", False, lambda c: cma_es(problem, start, 0.3, stop, bounds, c, seed=seed)),

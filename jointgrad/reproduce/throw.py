@@ -74,7 +74,7 @@ def _physical() -> Task:
     for motor in arm.actuators.values():
         if motor.joint.startswith("finger"):
             motor.force_limit = motor.control_limit = (-GRIP, GRIP)
-    world = jg.World(gravity=(0.0, 0.0, -9.81), dt=DT).add(arm).add_ground(friction=0.7)
+    world = jg.World(gravity=(0.0, 0.0, -9.81), dt=DT).add(_mark()).add(arm).add_ground(friction=0.7)
     world.pair("*", "*", contact=None)
     world.pair("ball", "*finger", contact=jg.Impulse(), friction=1.0)
     world.pair("ball", "ground", contact=jg.Impulse(), friction=0.7, torsion=ROLLING, rolling=ROLLING)
@@ -91,6 +91,14 @@ def _physical() -> Task:
         round(SWING / DT), kind="distance", rest_speed=0.01,
         notes=(f"the hand opens at {RELEASE} s; the ball must rest on the ground at {END} s",),
     )  # fmt: skip
+
+
+def _mark() -> jg.Description:
+    """Where the ball shall come to rest, to be seen: nothing touches it."""
+    mark = jg.Description("mark", base="fixed")
+    disc = jg.Shape("cylinder", (0.06, 0.001), (*LANDING, 0.001), role="visual", color=(0.86, 0.16, 0.20, 1.0))
+    mark.add_link("mark").shapes.append(disc)
+    return mark
 
 
 def _ball_in_hand(model: jg.Model) -> jg.State:

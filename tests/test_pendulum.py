@@ -1,4 +1,4 @@
-"""`jointgrad demo`: a small version of it improves, leaves files that can be read, and is believed by MuJoCo."""
+"""`jointgrad reproduce pendulum`: a small version of it improves, leaves files that can be read, and is believed by MuJoCo."""
 
 import csv
 import json
@@ -20,7 +20,10 @@ N, TOLERANCE = 2, 0.02
 def folder(tmp_path_factory):
     """What a small demonstration leaves behind."""
     out = tmp_path_factory.mktemp("demo") / "new" / "folder"
-    assert cli.main(["demo", "--n", str(N), "--iterations", "100", "--starts", "8", "--out", str(out)]) == 0
+    assert (
+        cli.main(["reproduce", "pendulum", "--n", str(N), "--iterations", "100", "--starts", "8", "--out", str(out)])
+        == 0
+    )
     return out
 
 
@@ -130,7 +133,7 @@ def test_coarse_steps_are_found_out():
     ],
 )
 def test_bad_arguments_get_one_clear_line(arguments, said, capsys, tmp_path):
-    assert cli.main(["demo", "--out", str(tmp_path / "never"), *arguments]) == 2
+    assert cli.main(["reproduce", "pendulum", "--out", str(tmp_path / "never"), *arguments]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("jointgrad: ") and said in line
     assert not (tmp_path / "never").exists()
@@ -139,7 +142,7 @@ def test_bad_arguments_get_one_clear_line(arguments, said, capsys, tmp_path):
 @pytest.mark.parametrize("module", ["tyro", "rich", "matplotlib"])
 def test_missing_package_is_named(module, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, module, None)  # as if it were not installed
-    assert cli.main(["demo", "--n", "1"]) == 2
+    assert cli.main(["reproduce", "pendulum", "--n", "1"]) == 2
     assert f'needs {module}: pip install "jointgrad[demo]"' in capsys.readouterr().err
 
 
@@ -150,7 +153,7 @@ def test_interruption_leaves_what_was_finished(monkeypatch, tmp_path, capsys):
         return swing(n, settings, watch)
 
     monkeypatch.setattr(pendulum, "swing", interrupted)
-    assert cli.main(["demo", "--n", "1", "2", "--out", str(tmp_path)]) == 130
+    assert cli.main(["reproduce", "pendulum", "--n", "1", "2", "--out", str(tmp_path)]) == 130
     kept = json.loads((tmp_path / "results.json").read_text())
     assert [r["n"] for r in kept["results"]] == [1] and not kept["complete"]
     assert (tmp_path / "swing.gif").exists()
