@@ -405,6 +405,7 @@ def reproduce(
 
 def _contest(name: str, setting: str, out: Path, seeds: tuple[int, ...], seconds: float, quick: bool) -> int:
     from .reproduce import contest, golf, throw
+    from .reproduce.second_opinion import in_words
 
     module = throw if name == "throw" else golf
     task = module.task(setting)
@@ -414,13 +415,73 @@ def _contest(name: str, setting: str, out: Path, seeds: tuple[int, ...], seconds
     said = contest.keep(task, runs, out)
     best = said["best"]
     print(f"Best: {best['method']}, {best['distance']:.4f} m from the target at {best['speed_at_end']:.3f} m/s.")
-    print(f"With gradients over without: {said['comparison']['gradient_over_gradient_free']}; MuJoCo: {said['mujoco']}")
+    shares = said["comparison"]["gradient_over_gradient_free"].items()
+    print("With gradients over without:", ", ".join(f"{k} {'-' if v is None else round(v, 3)}" for k, v in shares))
+    if isinstance(said["mujoco"], dict):
+        print(f"MuJoCo cannot say: {said['mujoco']['error']}")
+    else:
+        print("MuJoCo and ours, " + "\n".join(in_words(one) for one in said["mujoco"]))
     print(f"Results, curves and the best motion are in {out.resolve()}")
-    return 0
+    return 130 if runs[-1].reason == "interrupted" else 0
+
+
+def identify(
+    file: Path,
+    recording: Path,
+    /,
+    unknowns: tuple[str, ...],
+    out: Path = Path("out/identify"),
+    ground: bool = True,
+    base: Literal["free", "fixed"] | None = None,
+    dt: float | None = None,
+    segment: int | None = None,
+    method: Literal["lm", "lbfgs"] = "lm",
+    iterations: int = 50,
+    search_roots: tuple[Path, ...] = (),
+) -> int:
+    """Find parameters of a robot with which it moves as recorded; writes a report. Ctrl-C keeps the best so far.
+
+    Args:
+        file: The robot, URDF or MJCF.
+        recording: An .npz file with q (samples, nq) and qd (samples, nv), NaN where nothing was measured, and if wanted u, the
+            controls of every time step, and every, the time steps from one sample to the next.
+        unknowns: What to find: joint.damping for all rows of a parameter, joint.damping=elbow for one,
+            joint.damping=elbow:0:5 within bounds, inertia=hand for mass, centre and inertia of a link.
+        out: Folder for the report.
+        ground: Put a plane under a file that has none.
+        base: Whether a URDF robot's base is free or fixed; unless said, fixed.
+        dt: Time step (s); unless said, the file's own, or 1 ms.
+        segment: Samples after which to start again from the recorded state; unless said, the recording is one motion.
+        method: lm (Levenberg-Marquardt) or lbfgs.
+        iterations: At most so many.
+        search_roots: Folders for meshes and included files, beside that of the file.
+    """
+    _require({"rich": "rich", **({"scipy": "scipy"} if method == "lbfgs" else {})}, "optimize")
+    from .optimize.identify import Settings
+    from .optimize.identify import identify as fitted
+    from .optimize.identify_report import write_report
+    from .optimize.progress import Stop, bar
+    from .optimize.recording_file import read_recording, unknown_of
+
+    model = _placed(file, ground, None, base, None, 1, dt, search_roots)[0]
+    record, entries = read_recording(recording), [unknown_of(text) for text in unknowns]
+    stop = Stop(iterations=iterations, patience=8)
+    with bar("Identifying", iterations) as shown:
+        fit = fitted(model, record, entries, Settings(segment=segment), method, stop, callback=shown)
+    for e in fit.estimates:
+        print(
+            f"{e.name}: {e.value:.6g} +- {e.deviation:.2g} (was {e.start:.6g}){', at its bound' if e.at_bound else ''}"
+        )
+    for direction in fit.unidentifiable:
+        print("not determined by the recording:", " ".join(f"{share:+.2f} {name}" for name, share in direction.items()))
+    page = write_report(fit, out)
+    print(f"{fit.result.reason} after {len(fit.result.history) - 1} iterations; the report is {page.resolve()}")
+    return 130 if fit.result.is_interrupted else 0
 
 
 COMMANDS: dict[str, Callable[..., int]] = {
     "demo": demo, "view": view, "replay": replay, "lint": lint, "gradcheck": gradcheck, "reproduce": reproduce,
+    "identify": identify,
 }  # fmt: skip
 
 

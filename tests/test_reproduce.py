@@ -8,7 +8,8 @@ import pytest
 
 import jointgrad as jg
 from jointgrad import cli
-from jointgrad.reproduce import contest, golf, racecar
+from jointgrad.optimize import progress
+from jointgrad.reproduce import contest, golf, racecar, second_opinion, throw
 
 
 def test_golf_reaches_the_accuracy_of_the_seed(tmp_path, capsys):
@@ -24,8 +25,51 @@ def test_golf_reaches_the_accuracy_of_the_seed(tmp_path, capsys):
     assert kept["q"].shape == (1001, task.model.nq)
     with (tmp_path / "history.csv").open() as file:
         rows = list(csv.DictReader(file))
-    assert {row["method"] for row in rows} == {"L-BFGS", "Gauss-Newton"}
+    assert {row["method"] for row in rows} == {"L-BFGS", "Gauss-Newton, moving"}
     assert str(tmp_path) in capsys.readouterr().out
+
+
+def test_throw_reaches_the_accuracy_of_the_seed():
+    task, (sgd, newton) = throw.task("released"), throw.methods("released", quick=True)
+    contest.warmed_up(task)
+    assert contest.run(task, sgd, 0, 60.0).to_target[0] <= 20
+    found = contest.run(task, newton, 0, 60.0)
+    assert contest.task_loss(task, jg.rollout(task.model, task.start, found.u).q[-1]) <= throw.SEED_ACCURACY
+
+
+@pytest.mark.slow
+def test_ilqr_goes_through_contact():
+    for module, most in ((throw, 7), (golf, 17)):
+        task = module.task("released")
+        (method,) = [m for m in module.methods("released") if m.method == "ilqr"]
+        assert contest.run(task, method, 0, 120.0).to_target[0] <= most
+
+
+def test_golf_ball_comes_to_rest_and_mujoco_agrees():
+    """MuJoCo's one cone for sliding and rolling makes the ball roll further; with a limit for each it ends where ours does."""
+    task, (method,) = golf.task("physical"), golf.methods("physical", quick=True)
+    found = contest.run(task, method, 0, 60.0)
+    last = jg.rollout(task.model, task.start, found.u).last
+    assert np.hypot(*(last.q[list(task.at)] - task.target)) < 0.05 and np.linalg.norm(last.qd[-6:-3]) < 0.01
+    (said,) = second_opinion.opinions(task.world, task.model, task.start, found.u, task.at, substeps=(4,))
+    assert said["apart_own_rolling"] < 0.1 < said["apart"]
+
+
+def test_contest_keeps_what_was_finished(monkeypatch, tmp_path, capsys):
+    """Ctrl-C in the second search: its best point counts, and everything is written."""
+    calls = []
+
+    def interrupted(self, loss, end=progress.Progress.end_iteration):
+        calls.append(self)
+        end(self, loss)
+        if len({id(c) for c in calls}) == 2 and self.iteration == 1:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(progress.Progress, "end_iteration", interrupted)
+    assert cli.main(["reproduce", "golf", "--seeds", "0", "--quick", "--out", str(tmp_path)]) == 130
+    said = json.loads((tmp_path / "results.json").read_text())
+    assert [r["reason"] for r in said["runs"]] == ["target", "interrupted"]
+    assert (tmp_path / "motion.npz").exists() and "2 runs are kept" in capsys.readouterr().out
 
 
 def test_all_methods_start_from_the_same_controls():

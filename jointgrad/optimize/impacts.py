@@ -1,10 +1,10 @@
 """Derivatives through bounces that know that a bounce moves in time.
 
-Steps are fixed: a club that comes a little sooner meets the ball in the same step, a little deeper, until it meets it one step sooner,
-all at once. Between these jumps the exact derivative is that of the depth, which is not what a motion does over any distance that
-matters (docs/gradients.md, "A bounce"). Here the meeting moves with the club: what comes before is followed for longer or shorter,
-what comes after the other way round, so that the gap at the meeting stays as it is (the saltation matrix of hybrid systems:
-Kong, Payne, Zhu and Johnson 2024, "Saltation matrices").
+Steps are fixed: a club that comes a little sooner meets the ball in the same step, a little deeper, until it meets it one step
+sooner, all at once. Between these jumps the exact derivative is that of the depth, which is not what a motion does over any
+distance that matters (docs/gradients.md, "A bounce"). Here the meeting moves with the club: what comes before is followed for
+longer or shorter, what comes after the other way round, so that the gap at the meeting stays as it is (the saltation matrix of
+hybrid systems: Kong, Payne, Zhu and Johnson 2024, "Saltation matrices").
 
 With x' = F(x) the step of the bounce, A its Jacobian, f and f' the rates of the state before and after, g the slope of the gap:
 

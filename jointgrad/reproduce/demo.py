@@ -1,7 +1,8 @@
 """The demonstration: a robot arm learns to throw a ball onto a mark, and the throw can be watched in a browser.
 
-It is the physical setting of `jointgrad reproduce throw`: the hand opens after half a second, and the ball must fly, land, roll and come
-to rest on the mark. Many random swings are tried as one batch, and the best are improved by exact gradients of where the ball stops.
+It is the physical setting of `jointgrad reproduce throw`: the hand opens after half a second, and the ball must fly, land, roll and
+come to rest on the mark. Many random swings are tried as one batch, and the best are improved by exact gradients of where the
+ball stops.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """What MuJoCo says to a motion that was found here: the same world, written out, under the same controls.
 
-Two things in which the laws differ are looked at apart. MuJoCo's contact is a spring and a damper, ours an impulse: what lasts one of our
-steps takes time there, and less of it the harder and finer it is made. So both are run with finer and finer steps, controls held.
-And MuJoCo has one cone for friction against sliding and rolling, so that a ball that slides meets little resistance against rolling
-and one that rolls somewhat less than the coefficient says; ours are limits of their own. So MuJoCo is also run with a torque of
-that size from without, the normal force being its own, in place of its rolling friction.
+Two things in which the laws differ are looked at apart. MuJoCo's contact is a spring and a damper, ours an impulse: what lasts
+one of our steps takes time there, and less of it the harder and finer it is made. So both are run with finer and finer steps,
+controls held. And MuJoCo has one cone for friction against sliding and rolling, so that a ball that slides meets little
+resistance against rolling and one that rolls somewhat less than the coefficient says; ours are limits of their own. So MuJoCo
+is also run with a torque of that size from without, the normal force being its own, in place of its rolling friction.
 
-What is left is the law of a bounce with friction: ours gives back a share of the speed with which the points met (Newton), MuJoCo's spring
-a share of what friction has left of it meanwhile.
+What is left is the law of a bounce with friction: ours gives back a share of the speed with which the points met (Newton), MuJoCo's
+spring a share of what friction has left of it meanwhile.
 """
 
 from __future__ import annotations
@@ -45,6 +45,14 @@ class Opinion:
     apart_by_1cm_at_s: float | None
     end_mujoco_own_rolling: list[float] | None = None
     apart_own_rolling: float | None = None
+
+
+def in_words(said: dict[str, Any]) -> str:
+    """One opinion as a line."""
+    when = "never" if said["apart_by_1cm_at_s"] is None else f"at {said['apart_by_1cm_at_s']:.3f} s"
+    rolling = said["apart_own_rolling"]
+    own = "" if rolling is None else f"; with a limit of its own for rolling {rolling:.3f} m"
+    return f"{said['substeps']:3d} substeps: {said['apart']:.3f} m apart at the end, 1 cm {when}{own}"
 
 
 def opinions(world: jg.World, model: jg.Model, start: jg.State, u: np.ndarray, at: Sequence[int],

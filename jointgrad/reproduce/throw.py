@@ -21,7 +21,7 @@ TARGET = (0.2679, 0.2135, 0.6616)
 SEED_ACCURACY = 0.022
 BALL = (9, 10, 11)
 # of the physical throw: time step, when the hand opens, when the arm's controls end, the end; s
-DT, RELEASE, SWING, END = 2e-3, 0.5, 0.6, 3.0
+DT, RELEASE, SWING, END = 2e-3, 0.5, 0.6, 2.0
 # fingers weigh 3 kg each in the file: held more weakly, they would fly open as the arm swings. The real hand has 140 N
 GRIP, ROLLING = 140.0, 0.003  # N; m
 POSE = (0.0, -0.3, 0.0, -2.0, 0.0, 1.7, 0.785)

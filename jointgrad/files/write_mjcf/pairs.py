@@ -20,9 +20,9 @@ TIME_CONSTANT = 0.02
 def spelt_out(world: World) -> tuple[World, list[str]]:
     """A copy of the world whose shapes touch by name alone, and the lines that name every pair that does.
 
-    MJCF has no patterns and no last word: which pairs touch, and how, is asked of the compiled world. Restitution becomes the damping
-    ratio with which MuJoCo's soft contact gives back the same share of speed. Our margin lets nothing act at a distance, so
-    that MuJoCo's is zero.
+    MJCF has no patterns and no last word: which pairs touch, and how, is asked of the compiled world. Restitution becomes the
+    damping ratio with which MuJoCo's soft contact gives back the same share of speed. Our margin lets nothing act at a distance,
+    so that MuJoCo's is zero.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # compiling the world for its own sake has said it, or will
