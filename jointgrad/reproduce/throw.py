@@ -138,7 +138,7 @@ def _physical_methods(quick: bool) -> list[Method]:
 
 
 def _released_methods(quick: bool) -> list[Method]:
-    found = [Method(f"SGD {rate:g}", "sgd", {"rate": rate}, iterations=60) for rate in (1.0, 3.0, 6.0)]
+    found = [Method(f"SGD {rate:g}", "sgd", {"rate": rate}, iterations=60) for rate in (1.0, 3.0, 4.0, 6.0)]
     found += [Method(f"Adam {rate:g}", "adam", {"rate": rate}, iterations=60) for rate in (1e-3, 0.01, 0.03)]
     found += [
         Method("L-BFGS", "lbfgs", {"first_step": 1.0}, iterations=60),
@@ -147,5 +147,5 @@ def _released_methods(quick: bool) -> list[Method]:
         Method("iLQR", "ilqr", {"control": 2e-5, "speed": 1e-4}, iterations=20),
     ]
     found += [Method(f"CMA-ES knots {step:g}", "cma", {"step": step}, 8, 300, False) for step in (0.1, 0.3, 1.0)]
-    found += [Method(f"CMA-ES diagonal {s:g}", "cma_diagonal", {"step": s}, None, 300, False) for s in (0.1, 0.3, 1.0)]
-    return [m for m in found if m.label in ("SGD 6", "Gauss-Newton, secants")] if quick else found
+    found += [Method(f"CMA-ES diagonal {s:g}", "cma_diagonal", {"step": s}, None, 300, False) for s in (0.3, 1.0, 3.0)]
+    return [m for m in found if m.label in ("SGD 4", "Gauss-Newton, secants")] if quick else found
