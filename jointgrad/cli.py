@@ -332,6 +332,7 @@ def replay(
     time: float = 0.0,
     speed: float = 1.0,
     size: tuple[int, int] | None = None,
+    forces: bool = True,
     port: int = 8080,
     host: str = "127.0.0.1",
 ) -> int:
@@ -346,13 +347,14 @@ def replay(
         time: Of --png (s).
         speed: Of --gif and --mp4: 0.5 is half as fast as it was.
         size: Width and height of pictures and videos, in pixels.
+        forces: Draw the forces of contact.
         port: Where the page is served; another is taken if it is not free.
         host: Who may look: 127.0.0.1 is this machine alone, 0.0.0.0 is everyone on the network.
     """
     _require({"PIL": "pillow"} if gif or png else {} if html or mp4 else {"viser": "viser"}, "view")
     from .viewer.replay import load_run, write_html
 
-    film = load_run(run).film
+    film = load_run(run).film if forces else load_run(run).film.without_forces()
     if html is not None:
         print(write_html(film, html))
     if gif or mp4 or png:

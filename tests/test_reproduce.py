@@ -55,6 +55,27 @@ def test_golf_ball_comes_to_rest_and_mujoco_agrees():
     assert said["apart_own_rolling"] < 0.1 < said["apart"]
 
 
+def test_landing_is_that_of_coulomb_and_rolling_resistance():
+    """A ball lands at v, falling at w: friction p and rolling torque arm * w in one impulse, then it rolls to rest.
+
+    v' = v - p, v' = (radius p - arm w) / (0.4 radius) at the end of the impulse; v'^2 radius 1.4 / (2 arm g) further it rests.
+    """
+    radius, arm, v, w = 0.01, throw.ROLLING, 1.86, 3.4
+    robot = jg.Description("ball", base="free")
+    robot.add_link("ball", 0.05, inertia=(0.4 * 0.05 * radius**2,) * 3).shapes.append(jg.Shape("sphere", (radius,)))
+    world = jg.World().add(robot).add_ground()
+    world.pair("ball", "ground", friction=0.7, torsion=arm, rolling=arm)
+    model = world.compile(dt=5e-4)
+    start = model.initial_state()
+    start.q[2], start.qd[0], start.qd[2] = 0.02, v, -w
+    motion = jg.rollout(model, start, steps=4000)
+    p = (0.4 * v + arm * w / radius) / 1.4
+    assert motion.qd[10, 0] == pytest.approx(v - p, abs=0.06)
+    landed = v * 0.01 / w
+    assert motion.q[-1, 0] - landed == pytest.approx(1.4 * radius * (v - p) ** 2 / (2 * arm * 9.81), abs=0.02)
+    assert np.abs(motion.qd[-1]).max() < 1e-3
+
+
 def test_contest_keeps_what_was_finished(monkeypatch, tmp_path, capsys):
     """Ctrl-C in the second search: its best point counts, and everything is written."""
     calls = []

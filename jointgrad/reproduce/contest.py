@@ -286,10 +286,11 @@ def _mjcf(task: Task) -> str:
 
 def draw(task: Task, runs: Sequence[Run], path: Path) -> None:
     """The best loss against iterations, evaluations and seconds."""
+    from matplotlib import colormaps
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(13, 4.2), layout="constrained")
+    figure = Figure(figsize=(15, 4.6), layout="constrained")
     FigureCanvasAgg(figure)
     labels = list(dict.fromkeys(r.method.label for r in runs))
     for axes, what in zip(figure.subplots(1, 3, sharey=True), ("iterations", "evaluations", "seconds"), strict=True):
@@ -298,13 +299,14 @@ def draw(task: Task, runs: Sequence[Run], path: Path) -> None:
             at = {"iterations": range(len(h)), "seconds": h.seconds,
                   "evaluations": np.add(h.evaluations, h.gradients)}[what]  # fmt: skip
             style = {
-                "color": f"C{labels.index(r.method.label) % 10}",
+                "color": colormaps["tab20"](labels.index(r.method.label) % 20),
                 "linestyle": "-" if r.method.has_gradient else "--",
             }
             axes.plot(at, h.best, label=r.method.label if r.seed == runs[0].seed else None, **style)
         axes.axhline(task.accuracy, color="#999999", linewidth=1)
         axes.set(xlabel=what, yscale="log", xscale="symlog" if what != "seconds" else "linear")
+        axes.set_xlim(left=0)
     figure.axes[0].set_ylabel(f"best loss ({task.kind}, m)")
-    figure.axes[0].legend(fontsize=7)
+    figure.legend(*figure.axes[0].get_legend_handles_labels(), fontsize=7, loc="outside right center")
     figure.suptitle(f"{task.name}, {task.setting}")
     figure.savefig(path, dpi=110)

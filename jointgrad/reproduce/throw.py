@@ -71,6 +71,8 @@ def _physical() -> Task:
     for number in (1, 2):
         # without it nothing would hold the pair of fingers in the middle of the hand
         arm.joint(f"finger_joint{number}").damping = 100.0
+    for shape in arm.link("ball").shapes:
+        shape.color = (1.0, 0.45, 0.0, 1.0)
     for motor in arm.actuators.values():
         if motor.joint.startswith("finger"):
             motor.force_limit = motor.control_limit = (-GRIP, GRIP)
@@ -127,8 +129,8 @@ def _physical_methods(quick: bool) -> list[Method]:
     # where the ball goes depends on how it leaves the hand, finger by finger: the search begins at many points
     secants = {"damping": 1.0, "trials": 3, "secant": 0.8}
     found = [
-        Method("Gauss-Newton, 16 of 128", "gauss_newton", secants, 6, 25, screened=128, spread=9.0, starts=16),
         Method("Gauss-Newton, 8 of 64", "gauss_newton", secants, 6, 25, screened=64, spread=9.0, starts=8),
+        Method("Gauss-Newton, 16 of 128", "gauss_newton", secants, 6, 25, screened=128, spread=9.0, starts=16),
         Method("L-BFGS, best of 64", "lbfgs", {"first_step": 2.0}, 6, 60, screened=64, spread=9.0),
         Method("Adam 0.2, best of 64", "adam", {"rate": 0.2}, 6, 100, screened=64, spread=9.0),
     ]
