@@ -244,7 +244,8 @@ def compared(runs: Sequence[Run]) -> dict[str, Any]:
 def keep(task: Task, runs: Sequence[Run], out: Path) -> dict[str, Any]:
     """results.json, history.csv, curves.png and motion.npz (q, qd, u of the best run) in a folder."""
     out.mkdir(parents=True, exist_ok=True)
-    best = min(runs, key=lambda r: r.loss)
+    rests = at_rest(task, runs)
+    best = min(runs, key=lambda r: (not rests[id(r)], r.loss))
     motion = jg.rollout(task.model, task.start, best.u)
     dt = float(task.model.params["world.dt"])
     np.savez(out / "motion.npz", q=motion.q, qd=motion.qd, u=best.u, dt=dt, links=np.array(task.model.link_names))
@@ -252,8 +253,9 @@ def keep(task: Task, runs: Sequence[Run], out: Path) -> dict[str, Any]:
     said = {
         "experiment": task.name, "setting": task.setting, "command": " ".join(["jointgrad", *sys.argv[1:]]),
         "notes": task.notes, "target": task.target, "accuracy": task.accuracy, "loss": task.kind,
-        "start_loss": runs[0].history.loss[0], "runs": [r.figures for r in runs], "comparison": compared(runs),
-        "best": {"method": best.method.label, "loss": best.loss,
+        "start_loss": runs[0].history.loss[0], "comparison": compared(runs),
+        "runs": [r.figures | {"is_at_rest": rests[id(r)]} for r in runs],
+        "best": {"method": best.method.label, "loss": best.loss, "is_at_rest": rests[id(best)],
                  "distance": float(np.linalg.norm(motion.q[-1, list(task.at)] - task.target)),
                  "speed_at_end": float(np.linalg.norm(motion.qd[-1, -6:-3])),
                  "largest_speed": float(np.linalg.norm(motion.qd[:, -6:-3], axis=-1).max())},
@@ -267,6 +269,16 @@ def keep(task: Task, runs: Sequence[Run], out: Path) -> dict[str, Any]:
         writer.writerows((r.method.label, r.seed, *row) for r in runs for row in r.history.rows())
     draw(task, runs, out / "curves.png")
     return said
+
+
+def at_rest(task: Task, runs: Sequence[Run]) -> dict[int, bool]:
+    """Whether the ball, the last body, has come to rest where it shall, by the id of the run."""
+    if task.rest_speed is None:
+        return {id(r): True for r in runs}
+    start = jg.State(*(np.repeat(a[None], len(runs), axis=0) for a in task.start))
+    last = jg.rollout(task.model, start, np.stack([r.u for r in runs], axis=1), keep=False).last
+    speeds = np.linalg.norm(last.qd[:, -6:-3], axis=-1)
+    return {id(r): bool(speed <= task.rest_speed) for r, speed in zip(runs, speeds, strict=True)}
 
 
 def second_opinion(task: Task, u: np.ndarray) -> list[dict[str, Any]] | dict[str, str]:
