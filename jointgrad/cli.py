@@ -18,9 +18,23 @@ class UsageError(Exception):
     """What the user can put right, in one sentence."""
 
 
-def demo(
+def demo(out: Path = Path("out/demo"), seed: int = 0, iterations: int = 25) -> int:
+    """Teach a robot arm to throw a ball onto a mark, and write a page on which to watch it; takes about a minute.
+
+    Args:
+        out: Folder for the results.
+        seed: Of the random swings that it begins with.
+        iterations: At most so many improvements.
+    """
+    _require({"tyro": "tyro", "rich": "rich"}, "demo")
+    from .reproduce.demo import demonstrate
+
+    return demonstrate(out, seed, iterations)
+
+
+def pendulum(
     n: tuple[int, ...] = (1, 2, 3, 4, 5, 6, 7),
-    out: Path = Path("out/demo"),
+    out: Path = Path("out/pendulum"),
     iterations: int = 300,
     starts: int = 32,
     attempts: int = 3,
@@ -318,6 +332,7 @@ def replay(
     time: float = 0.0,
     speed: float = 1.0,
     size: tuple[int, int] | None = None,
+    forces: bool = True,
     port: int = 8080,
     host: str = "127.0.0.1",
 ) -> int:
@@ -332,13 +347,14 @@ def replay(
         time: Of --png (s).
         speed: Of --gif and --mp4: 0.5 is half as fast as it was.
         size: Width and height of pictures and videos, in pixels.
+        forces: Draw the forces of contact.
         port: Where the page is served; another is taken if it is not free.
         host: Who may look: 127.0.0.1 is this machine alone, 0.0.0.0 is everyone on the network.
     """
     _require({"PIL": "pillow"} if gif or png else {} if html or mp4 else {"viser": "viser"}, "view")
     from .viewer.replay import load_run, write_html
 
-    film = load_run(run).film
+    film = load_run(run).film if forces else load_run(run).film.without_forces()
     if html is not None:
         print(write_html(film, html))
     if gif or mp4 or png:
@@ -359,7 +375,7 @@ def replay(
 
 
 def reproduce(
-    name: Literal["throw", "golf", "racecar"],
+    name: Literal["throw", "golf", "racecar", "pendulum"],
     /,
     setting: Literal["released", "paper", "physical"] = "released",
     out: Path | None = None,
@@ -370,7 +386,8 @@ def reproduce(
     """Do a published experiment again, with and without gradients, all methods from the same start.
 
     Args:
-        name: throw, golf or racecar (Qiao 2021, figures 6 and 7).
+        name: throw, golf or racecar (Qiao 2021, figures 6 and 7), or pendulum (table 4), which has options of its own:
+            jointgrad reproduce pendulum --help.
         setting: Of throw and golf: as the released code has it, as the paper prints it, or with gravity, ground and rest.
         out: Folder for the results; unless said, out/NAME_SETTING.
         seeds: Of the starts and of the random searches.
@@ -390,6 +407,7 @@ def reproduce(
 
 def _contest(name: str, setting: str, out: Path, seeds: tuple[int, ...], seconds: float, quick: bool) -> int:
     from .reproduce import contest, golf, throw
+    from .reproduce.second_opinion import in_words
 
     module = throw if name == "throw" else golf
     task = module.task(setting)
@@ -399,13 +417,73 @@ def _contest(name: str, setting: str, out: Path, seeds: tuple[int, ...], seconds
     said = contest.keep(task, runs, out)
     best = said["best"]
     print(f"Best: {best['method']}, {best['distance']:.4f} m from the target at {best['speed_at_end']:.3f} m/s.")
-    print(f"With gradients over without: {said['comparison']['gradient_over_gradient_free']}; MuJoCo: {said['mujoco']}")
+    shares = said["comparison"]["gradient_over_gradient_free"].items()
+    print("With gradients over without:", ", ".join(f"{k} {'-' if v is None else round(v, 3)}" for k, v in shares))
+    if isinstance(said["mujoco"], dict):
+        print(f"MuJoCo cannot say: {said['mujoco']['error']}")
+    else:
+        print("MuJoCo and ours, " + "\n".join(in_words(one) for one in said["mujoco"]))
     print(f"Results, curves and the best motion are in {out.resolve()}")
-    return 0
+    return 130 if runs[-1].reason == "interrupted" else 0
+
+
+def identify(
+    file: Path,
+    recording: Path,
+    /,
+    unknowns: tuple[str, ...],
+    out: Path = Path("out/identify"),
+    ground: bool = True,
+    base: Literal["free", "fixed"] | None = None,
+    dt: float | None = None,
+    segment: int | None = None,
+    method: Literal["lm", "lbfgs"] = "lm",
+    iterations: int = 50,
+    search_roots: tuple[Path, ...] = (),
+) -> int:
+    """Find parameters of a robot with which it moves as recorded; writes a report. Ctrl-C keeps the best so far.
+
+    Args:
+        file: The robot, URDF or MJCF.
+        recording: An .npz file with q (samples, nq) and qd (samples, nv), NaN where nothing was measured, and if wanted u, the
+            controls of every time step, and every, the time steps from one sample to the next.
+        unknowns: What to find: joint.damping for all rows of a parameter, joint.damping=elbow for one,
+            joint.damping=elbow:0:5 within bounds, inertia=hand for mass, centre and inertia of a link.
+        out: Folder for the report.
+        ground: Put a plane under a file that has none.
+        base: Whether a URDF robot's base is free or fixed; unless said, fixed.
+        dt: Time step (s); unless said, the file's own, or 1 ms.
+        segment: Samples after which to start again from the recorded state; unless said, the recording is one motion.
+        method: lm (Levenberg-Marquardt) or lbfgs.
+        iterations: At most so many.
+        search_roots: Folders for meshes and included files, beside that of the file.
+    """
+    _require({"rich": "rich", **({"scipy": "scipy"} if method == "lbfgs" else {})}, "optimize")
+    from .optimize.identify import Settings
+    from .optimize.identify import identify as fitted
+    from .optimize.identify_report import write_report
+    from .optimize.progress import Stop, bar
+    from .optimize.recording_file import read_recording, unknown_of
+
+    model = _placed(file, ground, None, base, None, 1, dt, search_roots)[0]
+    record, entries = read_recording(recording), [unknown_of(text) for text in unknowns]
+    stop = Stop(iterations=iterations, patience=8)
+    with bar("Identifying", iterations) as shown:
+        fit = fitted(model, record, entries, Settings(segment=segment), method, stop, callback=shown)
+    for e in fit.estimates:
+        print(
+            f"{e.name}: {e.value:.6g} +- {e.deviation:.2g} (was {e.start:.6g}){', at its bound' if e.at_bound else ''}"
+        )
+    for direction in fit.unidentifiable:
+        print("not determined by the recording:", " ".join(f"{share:+.2f} {name}" for name, share in direction.items()))
+    page = write_report(fit, out)
+    print(f"{fit.result.reason} after {len(fit.result.history) - 1} iterations; the report is {page.resolve()}")
+    return 130 if fit.result.is_interrupted else 0
 
 
 COMMANDS: dict[str, Callable[..., int]] = {
     "demo": demo, "view": view, "replay": replay, "lint": lint, "gradcheck": gradcheck, "reproduce": reproduce,
+    "identify": identify,
 }  # fmt: skip
 
 
@@ -425,6 +503,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(arguments: list[str]) -> int:
     import tyro
 
+    if arguments[:2] == ["reproduce", "pendulum"]:
+        return tyro.cli(pendulum, prog="jointgrad reproduce pendulum", args=arguments[2:])
     description = (
         f"jointgrad {__version__}: articulated robots in motion, with exact gradients through the whole of it."
     )

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import jointgrad as jg
+from jointgrad import cli
 from jointgrad.model.parameters import INERTIA, Entry, Inertia, Unknowns, from_log_cholesky, log_cholesky
 from jointgrad.optimize.identify import Identification, Recording, Settings, identify
 from jointgrad.optimize.identify_report import write_report
@@ -163,3 +164,31 @@ def test_wrong_input_is_named(model, data):
         Unknowns(model, [Entry("joint.damping", "joint0", bounds=(1, 2))])
     with pytest.raises(jg.InputError, match="recording 0 must have u"):
         identify(model, Recording(data.q, data.qd, data.u[:-1]), UNKNOWN)
+
+
+def test_command_line(tmp_path, capsys):
+    """A file, a recording in another, and words for the unknowns."""
+    robot = jg.zoo.pendulum(2)
+    (tmp_path / "robot.xml").write_text(jg.to_mjcf(jg.World(dt=2e-3).add(robot)))
+    joint = list(robot.joints)[0]
+    for j in robot.joints.values():
+        j.damping = 0.3
+    true = robot.compile(dt=2e-3)
+    start = jg.State(np.array([0.4, -0.2]), np.zeros(2))
+    motion = jg.rollout(true, start, np.zeros((200, true.nu)))
+    np.savez(tmp_path / "run.npz", q=motion.q, qd=motion.qd, u=np.zeros((200, true.nu)))
+    given = [
+        "identify",
+        str(tmp_path / "robot.xml"),
+        str(tmp_path / "run.npz"),
+        "--out",
+        str(tmp_path / "out"),
+        "--no-ground",
+    ]
+    assert cli.main([*given, "--unknowns", f"joint.damping={joint}:0:2", "joint.damping=*:0:2"]) == 2  # twice the same
+    assert cli.main([*given, "--unknowns", "joint.damping=joint?:0:2"]) == 0
+    said = json.loads((tmp_path / "out" / "fit.json").read_text())
+    np.testing.assert_allclose([e["value"] for e in said["estimates"]], 0.3, rtol=1e-4)
+    assert "report.html" in capsys.readouterr().out
+    assert cli.main([*given, "--unknowns", "joint.damping=*:0"]) == 2
+    assert "PARAMETER=ROW:LOW:HIGH" in capsys.readouterr().err

@@ -10,7 +10,7 @@ from jointgrad.optimize.ilqr import Quadratic, box_newton, difference, ilqr
 from jointgrad.optimize.progress import Stop
 from jointgrad.optimize.search import cma_es, golden_section, nelder_mead
 from jointgrad.optimize.shooting import Controls, Loss, Shooting, final_position, optimise, spline_basis
-from jointgrad.optimize.solvers import SGD, Adam, descend, gauss_newton, lbfgs
+from jointgrad.optimize.solvers import SGD, Adam, Tried, descend, gauss_newton, lbfgs
 
 STEPS = 40
 
@@ -27,6 +27,9 @@ class Valley:
         one = np.ones(len(x))
         J = np.stack([np.stack([-20 * x[:, 0], 10 * one], -1), np.stack([-one, 0 * one], -1)], axis=1)
         return self.residuals(x), J
+
+    def tried(self, x):
+        return Tried(self.residuals(x), lambda rows: (self.jacobian(x[list(rows)])[1], 0, len(rows)))
 
     def value(self, x):
         return 0.5 * (self.residuals(x) ** 2).sum(-1)

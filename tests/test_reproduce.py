@@ -8,7 +8,8 @@ import pytest
 
 import jointgrad as jg
 from jointgrad import cli
-from jointgrad.reproduce import contest, golf, racecar
+from jointgrad.optimize import progress
+from jointgrad.reproduce import contest, golf, racecar, second_opinion, throw
 
 
 def test_golf_reaches_the_accuracy_of_the_seed(tmp_path, capsys):
@@ -24,8 +25,72 @@ def test_golf_reaches_the_accuracy_of_the_seed(tmp_path, capsys):
     assert kept["q"].shape == (1001, task.model.nq)
     with (tmp_path / "history.csv").open() as file:
         rows = list(csv.DictReader(file))
-    assert {row["method"] for row in rows} == {"L-BFGS", "Gauss-Newton"}
+    assert {row["method"] for row in rows} == {"L-BFGS", "Gauss-Newton, moving"}
     assert str(tmp_path) in capsys.readouterr().out
+
+
+def test_throw_reaches_the_accuracy_of_the_seed():
+    task, (sgd, newton) = throw.task("released"), throw.methods("released", quick=True)
+    contest.warmed_up(task)
+    assert contest.run(task, sgd, 0, 60.0).to_target[0] <= 20
+    found = contest.run(task, newton, 0, 60.0)
+    assert contest.task_loss(task, jg.rollout(task.model, task.start, found.u).q[-1]) <= throw.SEED_ACCURACY
+
+
+@pytest.mark.slow
+def test_ilqr_goes_through_contact():
+    for module, most in ((throw, 7), (golf, 17)):
+        task = module.task("released")
+        (method,) = [m for m in module.methods("released") if m.method == "ilqr"]
+        assert contest.run(task, method, 0, 120.0).to_target[0] <= most
+
+
+def test_golf_ball_comes_to_rest_and_mujoco_agrees():
+    """MuJoCo's one cone for sliding and rolling makes the ball roll further; with a limit for each it ends where ours does."""
+    task, (method,) = golf.task("physical"), golf.methods("physical", quick=True)
+    found = contest.run(task, method, 0, 60.0)
+    last = jg.rollout(task.model, task.start, found.u).last
+    assert np.hypot(*(last.q[list(task.at)] - task.target)) < 0.05 and np.linalg.norm(last.qd[-6:-3]) < 0.01
+    (said,) = second_opinion.opinions(task.world, task.model, task.start, found.u, task.at, substeps=(4,))
+    assert said["apart_own_rolling"] < 0.1 < said["apart"]
+
+
+def test_landing_is_that_of_coulomb_and_rolling_resistance():
+    """A ball lands at v, falling at w: friction p and rolling torque arm * w in one impulse, then it rolls to rest.
+
+    v' = v - p, v' = (radius p - arm w) / (0.4 radius) at the end of the impulse; v'^2 radius 1.4 / (2 arm g) further it rests.
+    """
+    radius, arm, v, w = 0.01, throw.ROLLING, 1.86, 3.4
+    robot = jg.Description("ball", base="free")
+    robot.add_link("ball", 0.05, inertia=(0.4 * 0.05 * radius**2,) * 3).shapes.append(jg.Shape("sphere", (radius,)))
+    world = jg.World().add(robot).add_ground()
+    world.pair("ball", "ground", friction=0.7, torsion=arm, rolling=arm)
+    model = world.compile(dt=5e-4)
+    start = model.initial_state()
+    start.q[2], start.qd[0], start.qd[2] = 0.02, v, -w
+    motion = jg.rollout(model, start, steps=4000)
+    p = (0.4 * v + arm * w / radius) / 1.4
+    assert motion.qd[10, 0] == pytest.approx(v - p, abs=0.06)
+    landed = v * 0.01 / w
+    assert motion.q[-1, 0] - landed == pytest.approx(1.4 * radius * (v - p) ** 2 / (2 * arm * 9.81), abs=0.02)
+    assert np.abs(motion.qd[-1]).max() < 1e-3
+
+
+def test_contest_keeps_what_was_finished(monkeypatch, tmp_path, capsys):
+    """Ctrl-C in the second search: its best point counts, and everything is written."""
+    calls = []
+
+    def interrupted(self, loss, end=progress.Progress.end_iteration):
+        calls.append(self)
+        end(self, loss)
+        if len({id(c) for c in calls}) == 2 and self.iteration == 1:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(progress.Progress, "end_iteration", interrupted)
+    assert cli.main(["reproduce", "golf", "--seeds", "0", "--quick", "--out", str(tmp_path)]) == 130
+    said = json.loads((tmp_path / "results.json").read_text())
+    assert [r["reason"] for r in said["runs"]] == ["target", "interrupted"]
+    assert (tmp_path / "motion.npz").exists() and "2 runs are kept" in capsys.readouterr().out
 
 
 def test_all_methods_start_from_the_same_controls():

@@ -11,6 +11,7 @@ from jointgrad.files.mjcf import load_world
 from jointgrad.files.mjcf.inertia import inertia_box
 from jointgrad.files.mjcf.pose import matrix
 from jointgrad.files.write_mjcf import to_mjcf
+from jointgrad.files.write_mjcf.pairs import damping_ratio
 from jointgrad.model.description import Shape
 
 SOLID = ("fixed", "revolute", "continuous", "prismatic", "spherical", "planar", "universal")
@@ -316,3 +317,54 @@ def test_files_of_the_field_come_back_as_they_went_out():
         exact += 1
     assert not differing, "\n".join(differing)
     assert exact > 25
+
+
+# pairs ---------------------------------------------------------------------------------------------------------------------
+
+
+def balls() -> jg.World:
+    world = jg.World(dt=1e-4)
+    for k in range(3):
+        robot = jg.Description(f"b{k}", base="free")
+        robot.add_link("ball", 1.0, inertia=(0.01,) * 3).shapes.append(Shape("sphere", (0.1,)))
+        world.add(robot, f"b{k}", position=(k, 0, 0.3))
+    return world.add_ground(friction=0.4)
+
+
+def test_pairs_are_spelt_out():
+    """Which shapes touch, and how, is what the compiled world says: the last word of World.pair counts."""
+    world = (
+        balls()
+        .pair("*", "*", contact=None)
+        .pair("b*/ball", "ground", contact=jg.Impulse(), friction=0.3, restitution=0.5)
+    )
+    world.pair("b1/ball", "ground", contact=None).pair(
+        "b2/ball", "ground", contact=jg.Impulse(), friction=0.7, rolling=0.02
+    )
+    m = mujoco.MjModel.from_xml_string(to_mjcf(world))
+    names = [{m.geom(g).name for g in (a, b)} for a, b in zip(m.pair_geom1, m.pair_geom2, strict=True)]
+    assert names == [{"b0/ball", "ground"}, {"b2/ball", "ground"}]
+    np.testing.assert_allclose(m.pair_friction[:, 0], [0.3, 0.7])
+    assert m.pair_dim.tolist() == [3, 6] and m.pair_friction[1, 3] == 0.02
+    assert not m.geom_contype.any() and not m.geom_conaffinity.any()
+
+
+def test_a_world_in_which_nothing_touches():
+    m = mujoco.MjModel.from_xml_string(to_mjcf(balls().pair("*", "*", contact=None)))
+    assert m.npair == 0 and not m.geom_contype.any()
+
+
+@pytest.mark.parametrize("restitution", [0.9, 0.5, 0.3, 0.0])
+def test_bounces_give_back_their_share(restitution):
+    world = balls().pair("b0/ball", "ground", restitution=restitution)
+    m = mujoco.MjModel.from_xml_string(to_mjcf(world))
+    m.pair_solimp[:, :2] = 0.999
+    ratio = damping_ratio(restitution)
+    m.pair_solref[:] = max(2e-4, 1e-3 / ratio), ratio
+    d = mujoco.MjData(m)
+    mujoco.mj_resetDataKeyframe(m, d, 0)
+    speeds = []
+    for _ in range(4000):
+        mujoco.mj_step(m, d)
+        speeds.append(d.qvel[2])
+    assert max(speeds) / -min(speeds) == pytest.approx(restitution, abs=0.03)

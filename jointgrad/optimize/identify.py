@@ -19,12 +19,13 @@ from typing import Any
 import numpy as np
 
 from ..engine.linearize import _coordinates, _turn_basis
-from ..engine.rollout import Trajectory, rollout
+from ..engine.rollout import Trajectory, known_motion, rollout
 from ..model.arrays import Model, State
 from ..model.errors import InputError
 from ..model.parameters import Entry, Inertia, Unknowns
 from .progress import Callback, Result, Stop
-from .solvers import gauss_newton, half_squares, lbfgs
+from .solvers import Tried, gauss_newton, half_squares, lbfgs
+from .tangent import difference, rows_of
 
 # a direction that the data determine this much less than the best one counts as not determined
 BLIND = 1e-6
@@ -121,7 +122,7 @@ class Identification:
             [1.0 / np.broadcast_to(np.asarray(s, float), (model.nv,)) for s in (settings.sigma_q, settings.sigma_qd)]
         )
         # residuals are linear in q: rows (K, S, nv, nq)
-        self.rows_q = _rows_of(model, self.pieces.q)
+        self.rows_q = rows_of(model, self.pieces.q)
         self.mask = self._measured()
 
     @property
@@ -146,16 +147,15 @@ class Identification:
 
     # motions ------------------------------------------------------------------------------------------------------------
 
-    def _motion(self, x: np.ndarray, copies: int = 1) -> Trajectory:
-        """Motions of points x (B, n), environments (B, S, copies), the last index fastest."""
+    def _motion(self, x: np.ndarray) -> Trajectory:
+        """Motions of points x (B, n), environments (B, S), the last index fastest."""
         p, B = self.pieces, len(x)
         q0, qd0 = np.repeat(p.q0[None], B, axis=0), np.repeat(p.qd0[None], B, axis=0)
         if self.is_free:
             q0, qd0 = self._moved(x, q0, qd0)
-        each = p.count * copies
-        q0, qd0 = (np.repeat(a, copies, axis=1).reshape(B * each, -1) for a in (q0, qd0))
-        values = {k: np.repeat(v, each, axis=0) for k, v in self.unknowns.values(x[:, : self.unknowns.n]).items()}
-        u = None if p.u is None else np.tile(np.repeat(p.u, copies, axis=1), (1, B, 1))
+        q0, qd0 = (a.reshape(B * p.count, -1) for a in (q0, qd0))
+        values = {k: np.repeat(v, p.count, axis=0) for k, v in self.unknowns.values(x[:, : self.unknowns.n]).items()}
+        u = None if p.u is None else np.tile(p.u, (1, B, 1))
         model = self.model.replace(values)
         return rollout(model, State(q0, qd0), u, steps=p.steps, on_nan="freeze")
 
@@ -179,9 +179,17 @@ class Identification:
 
     def residuals(self, x: np.ndarray) -> np.ndarray:
         """(B, m); infinite where a motion is lost or no body has such an inertia."""
+        return self.tried(x).residuals
+
+    def tried(self, x: np.ndarray) -> Tried:
+        """Residuals of points, and their Jacobians from the same motions."""
         is_body = self.unknowns.is_physical(x[:, : self.unknowns.n])
         x = np.where(is_body[:, None], x, self.start)
         motion = self._motion(x)
+        r = self._residuals(x, motion, is_body)
+        return Tried(r, lambda rows: self._jacobians(x, motion, r.shape[1], list(rows)))
+
+    def _residuals(self, x: np.ndarray, motion: Trajectory, is_body: np.ndarray) -> np.ndarray:
         r = self._seen(motion.q, motion.qd, True)
         if self.is_free:
             r = np.concatenate([r, self._defects(motion, x)], axis=1)
@@ -191,8 +199,6 @@ class Identification:
 
     def _defects(self, motion: Trajectory, x: np.ndarray) -> np.ndarray:
         """(B, joints * 2 nv): the end of a segment less the start of the next, in tangent coordinates of the latter."""
-        from .ilqr import difference
-
         B, count = len(x), self.pieces.count
         ends = [a.reshape(B, count, -1) for a in motion.last]
         starts = [a.reshape(B, count, -1) for a in (motion._inputs.q, motion._inputs.qd)]
@@ -208,20 +214,38 @@ class Identification:
 
     def jacobian(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Residuals (1, m) and their Jacobian (1, m, n) at one point x (1, n)."""
-        r = self.residuals(x)
+        tried = self.tried(x)
+        return tried.residuals, tried.jacobians([0])[0]
+
+    def _jacobians(self, x: np.ndarray, motion: Trajectory, m: int, rows: list[int]) -> tuple[np.ndarray, int, int]:
+        """By tangents or passes back, whichever are fewer."""
         is_reverse = self.settings.mode == "reverse" or (
-            self.settings.mode == "auto" and not self.is_free and r.shape[1] < self.pieces.count * self.unknowns.n
+            self.settings.mode == "auto" and not self.is_free and m < self.pieces.count * self.unknowns.n
         )
         if is_reverse and self.is_free:
             raise InputError('the Jacobian of free starts is by tangents: use mode="forward" or "auto"')
-        J = self._pulled_back(x) if is_reverse else self._pushed_forward(x)
-        return r, J[None]
+        copies = int(np.bincount(np.argwhere(self.mask)[:, 1]).max()) if is_reverse else self._forward_count()
+        derive = self._pulled_back if is_reverse else self._pushed_forward
+        found = np.stack([derive(x[[row]], self._again(x, motion, row, copies)) for row in rows])
+        return found, 0, copies * len(rows)
 
-    def _pushed_forward(self, x: np.ndarray) -> np.ndarray:
+    def _again(self, x: np.ndarray, motion: Trajectory, row: int, copies: int) -> Trajectory:
+        """The motion of one of the points x, as often as is wanted, for derivatives: nothing is run."""
+        p = self.pieces
+        envs = np.repeat(np.arange(row * p.count, (row + 1) * p.count), copies)
+        values = self.unknowns.values(x[[row], : self.unknowns.n])
+        model = self.model.replace({k: np.repeat(v, len(envs), axis=0) for k, v in values.items()})
+        u = None if p.u is None else np.repeat(p.u, copies, axis=1)
+        return known_motion(model, (motion.q[:, envs], motion.qd[:, envs]), u)
+
+    def _forward_count(self) -> int:
+        """Directions in which every segment is pushed forward."""
+        return self.unknowns.n + (self.nx if self.is_free else 0)
+
+    def _pushed_forward(self, x: np.ndarray, motion: Trajectory) -> np.ndarray:
         """(m, n): one tangent for each segment and direction, in one batch."""
         p, P = self.pieces, self.unknowns.n
-        D = P + (self.nx if self.is_free else 0)
-        motion = self._motion(x, copies=D)
+        D = self._forward_count()
         directions = self.unknowns.directions(x[0, :P])
         params = {}
         for name, rows in directions.items():
@@ -259,7 +283,7 @@ class Identification:
         last_q = motion.last.q.reshape(p.count, D, -1)[:, 0]
         rows = np.zeros((len(p.follows) * nx, self.n))
         for k, (i, j) in enumerate(p.follows):
-            to_tangent = _rows_of(self.model, last_q[i][None, None])[0, 0]
+            to_tangent = rows_of(self.model, last_q[i][None, None])[0, 0]
             block = np.concatenate([by_direction[0][-1, i] @ to_tangent.T, by_direction[1][-1, i]], axis=-1).T
             at = slice(k * nx, (k + 1) * nx)
             rows[at, :P] = block[:, :P]
@@ -268,12 +292,11 @@ class Identification:
             rows[at, P + j * nx : P + (j + 1) * nx] = -np.eye(nx)
         return rows / self.settings.sigma_defect
 
-    def _pulled_back(self, x: np.ndarray) -> np.ndarray:
+    def _pulled_back(self, x: np.ndarray, motion: Trajectory) -> np.ndarray:
         """(m, n): one pass back for each residual, in one batch."""
         p, at = self.pieces, np.argwhere(self.mask)
         segments, counts = np.unique(at[:, 1], return_counts=True)
         copies = int(counts.max())
-        motion = self._motion(x, copies=copies)
         q_bar, qd_bar = np.zeros_like(motion.q), np.zeros_like(motion.qd)
         taken, envs = dict.fromkeys(segments, 0), []
         for k, s, i in at:
@@ -434,16 +457,6 @@ def _one_piece(model: Model, r: Recording, first: int, length: int) -> tuple[np.
         return q, qd, None
     u = np.zeros((length * r.every, model.nu)) if r.u is None else r.u[first * r.every : last * r.every].astype(float)
     return q, qd, np.pad(u, ((0, length * r.every - len(u)), (0, 0)))
-
-
-def _rows_of(model: Model, q: np.ndarray) -> np.ndarray:
-    """(..., nv, nq): what turns coordinates near q into tangent coordinates there; zero at q itself for a quaternion."""
-    plain_q, plain_dof, turns = _coordinates(model)
-    rows = np.zeros((*q.shape[:-1], model.nv, model.nq))
-    rows[..., plain_dof, plain_q] = 1.0
-    for i, d in turns:
-        rows[..., d : d + 3, i : i + 4] = 2.0 * _turn_basis(q[..., i : i + 4])
-    return rows
 
 
 def _start_basis(model: Model, q: np.ndarray) -> np.ndarray:

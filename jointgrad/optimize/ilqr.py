@@ -16,12 +16,14 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from ..engine.linearize import _coordinates, linearize
-from ..engine.rollout import step
+from ..engine.linearize import linearize
+from ..engine.rollout import rollout, step
 from ..model.arrays import Model, State
 from ..model.errors import InputError, SimulationError
+from .impacts import impacts_of, moved
 from .progress import Callback, Progress, Result, Stop, Stopped
 from .solvers import Bounds, limits
+from .tangent import difference
 
 # factor by which the regularisation grows and shrinks, its least value above zero, and where the search gives up
 GROWTH, LEAST, MOST = 4.0, 1e-9, 1e12
@@ -90,27 +92,6 @@ class Quadratic:
         return Expansion(w * self._off(q, qd), np.diag(w))
 
 
-def difference(model: Model, a: State, b: State) -> np.ndarray:
-    """a - b in tangent coordinates, (..., 2 nv): a turn is that from b to a, in the axes of b."""
-    plain_q, plain_dof, turns = _coordinates(model)
-    out = np.zeros((*np.broadcast_shapes(a.q.shape, b.q.shape)[:-1], 2 * model.nv))
-    out[..., plain_dof] = a.q[..., plain_q] - b.q[..., plain_q]
-    for i, dof in turns:
-        out[..., dof : dof + 3] = _turn(a.q[..., i : i + 4], b.q[..., i : i + 4])
-    out[..., model.nv :] = a.qd - b.qd
-    return out
-
-
-def _turn(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """The rotation vector of conj(b) a, for quaternions w x y z."""
-    w = (a * b).sum(-1)
-    av, bv = a[..., 1:], b[..., 1:]
-    v = b[..., :1] * av - a[..., :1] * bv - np.cross(bv, av)
-    length = np.linalg.norm(v, axis=-1)
-    angle = 2 * np.arctan2(length, np.abs(w)) * np.where(w < 0, -1.0, 1.0)
-    return v * np.where(length > 1e-12, angle / np.maximum(length, 1e-12), 2.0 / np.where(w == 0, 1.0, w))[..., None]
-
-
 @dataclass(frozen=True)
 class Plan:
     """Controls u (T, nu) with the states they lead through, the feedback that goes with them, and the cost."""
@@ -134,11 +115,15 @@ class _Backward(NamedTuple):
 def ilqr(
     model: Model, start: State, cost: Cost, u0: Any, bounds: Bounds = None, stop: Stop | None = None,
     callback: Callback | None = None, step_sizes: int = 10, regularisation: float = 1e-6, tolerance: float = 1e-12,
+    feedback: bool = True, moving_impacts: bool = False,
 ) -> Result:  # fmt: skip
     """Improve controls u0 (T, nu) until the expected gain is below `tolerance` of the cost. Bounds are those of the controls,
     numbers or arrays (nu,). The result's x is u, flattened; extra holds the Plan.
 
     regularisation is added to the curvature by the controls, relative to its size; it grows while no step helps.
+    feedback: whether the gains act while a step is tried. Where bodies meet a little sooner or later than planned they would act
+    on a difference that is due to that alone: without them, the linear model says how the controls change.
+    moving_impacts: the Jacobians of steps that bounce know that the bounce moves in time (impacts.py).
     """
     low, high = limits(bounds, model.nu)
     u = np.clip(_checked_controls(u0, model), low, high)
@@ -149,7 +134,7 @@ def ilqr(
     with progress.running():
         _accept(progress, plan)
         while True:
-            A, B = _jacobians(model, plan)
+            A, B = _jacobians(model, plan, moving_impacts)
             progress.count(0, 1)
             running, final = (
                 cost.running_expansion(plan.q[:-1], plan.qd[:-1], plan.u),
@@ -157,7 +142,12 @@ def ilqr(
             )
             while True:
                 back = _backward(A, B, running, final, plan.u, low, high, weight)
-                better = None if back is None else _line_search(model, cost, plan, back, sizes, low, high)
+                if back is None:
+                    better = None
+                elif feedback:
+                    better = _better(cost, plan, back, sizes, _with_feedback(model, plan, back, sizes, low, high))
+                else:
+                    better = _better(cost, plan, back, sizes, _open_loop(model, plan, A, B, back, sizes, low, high))
                 progress.count(0 if back is None else step_sizes)
                 if back is not None and -back.slope < tolerance * max(abs(plan.cost), 1e-30):
                     raise Stopped("converged")
@@ -184,20 +174,20 @@ def _accept(progress: Progress, plan: Plan) -> None:
 
 
 def _rolled(model: Model, start: State, cost: Cost, u: np.ndarray) -> Plan:
-    from ..engine.rollout import rollout
-
     motion = rollout(model, start, u)
     total = cost.running(motion.q[:-1], motion.qd[:-1], u).sum() + cost.final(motion.q[-1], motion.qd[-1])
     return Plan(motion.q, motion.qd, u, float(total))
 
 
-def _jacobians(model: Model, plan: Plan) -> tuple[np.ndarray, np.ndarray]:
+def _jacobians(model: Model, plan: Plan, moving_impacts: bool) -> tuple[np.ndarray, np.ndarray]:
     """A (T, 2nv, 2nv) and B (T, 2nv, nu) of all steps."""
     parts: list[Sequence[np.ndarray]] = []
     for k in range(0, len(plan.u), CHUNK):
         at = slice(k, min(k + CHUNK, len(plan.u)))
         parts.append(linearize(model, State(plan.q[at], plan.qd[at]), plan.u[at]))  # type: ignore[arg-type]
-    return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
+    A, B = (np.concatenate([p[i] for p in parts]) for i in range(2))
+    found = impacts_of(model, plan.q, plan.qd, plan.u) if moving_impacts else []
+    return (moved(model, A, plan.q, plan.qd, found) if found else A), B
 
 
 def _backward(
@@ -266,14 +256,15 @@ def _projected_step(H, g, d, direction, slope, low, high) -> np.ndarray:
     return d
 
 
-def _line_search(
-    model: Model, cost: Cost, plan: Plan, back: _Backward, sizes: np.ndarray, low: np.ndarray, high: np.ndarray
-) -> Plan | None:
-    """All step sizes as one batch with feedback on the way; the best, if it is better by a part of what was expected."""
-    motion = _with_feedback(model, plan, back, sizes, low, high)
-    if motion is None:
+# motions (T+1, sizes, ...) and their controls
+_Motions = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
+def _better(cost: Cost, plan: Plan, back: _Backward, sizes: np.ndarray, motions: _Motions | None) -> Plan | None:
+    """The best of the motions with all step sizes, if it is better by a part of what was expected."""
+    if motions is None:
         return None
-    q, qd, u = motion
+    q, qd, u = motions
     with np.errstate(all="ignore"):
         costs = cost.running(q[:-1], qd[:-1], u).sum(0) + cost.final(q[-1], qd[-1])
     costs = np.where(np.isfinite(costs), costs, np.inf)
@@ -287,7 +278,7 @@ def _line_search(
 
 def _with_feedback(
     model: Model, plan: Plan, back: _Backward, sizes: np.ndarray, low: np.ndarray, high: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+) -> _Motions | None:
     """Motions (T+1, sizes, ...) under u + size k + K (x - x_old), kept inside the bounds."""
     T, count = len(plan.u), len(sizes)
     q, qd = np.empty((T + 1, count, model.nq)), np.empty((T + 1, count, model.nv))
@@ -304,3 +295,18 @@ def _with_feedback(
         q[t + 1], qd[t + 1] = state
     # an environment that was frozen stands still with finite numbers: its cost speaks for itself
     return q, qd, u
+
+
+def _open_loop(
+    model: Model, plan: Plan, A: np.ndarray, B: np.ndarray, back: _Backward, sizes: np.ndarray, low: np.ndarray,
+    high: np.ndarray,
+) -> _Motions | None:  # fmt: skip
+    """Motions under u + size du, kept inside the bounds, with du and dx by the linear model: du = k + K dx, dx' = A dx + B du."""
+    change, off = np.empty_like(plan.u), np.zeros(2 * model.nv)
+    for t in range(len(plan.u)):
+        change[t] = back.k[t] + back.K[t] @ off
+        off = A[t] @ off + B[t] @ change[t]
+    u = np.clip(plan.u[:, None] + sizes[:, None] * change[:, None], low, high)
+    start = State(*(np.repeat(a[:1], len(sizes), axis=0) for a in (plan.q, plan.qd)))
+    motion = rollout(model, start, u, on_nan="freeze")
+    return motion.q, motion.qd, u

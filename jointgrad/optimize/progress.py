@@ -152,8 +152,8 @@ class Progress:
 
 
 @contextmanager
-def bar(title: str, iterations: int) -> Iterator[Callback]:
-    """A progress bar (rich) as a callback: iterations, rate, time left, the best loss."""
+def bar(title: str, iterations: int, said: Callable[[float], str] = "loss {:.4g}".format) -> Iterator[Callback]:
+    """A progress bar (rich) as a callback: iterations, rate, time left, and what is said of the best loss."""
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bars
 
@@ -163,6 +163,6 @@ def bar(title: str, iterations: int) -> Iterator[Callback]:
 
         def show(progress: Progress) -> None:
             rate = progress.iteration / max(progress.history.seconds[-1], 1e-9)
-            bars.update(task, completed=progress.iteration, loss=f"loss {progress.loss:.4g}, {rate:.1f} /s")
+            bars.update(task, completed=progress.iteration, loss=f"{said(progress.loss)}, {rate:.1f} /s")
 
         yield show

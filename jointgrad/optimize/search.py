@@ -1,4 +1,4 @@
-"""Search without gradients, for comparison: CMA-ES (cma) with a full or diagonal covariance, golden section, Nelder-Mead.
+"""Search without gradients, for comparison: CMA-ES (cma) with a full or diagonal covariance, golden section, Brent, Nelder-Mead.
 
 A generation of CMA-ES is one batch of motions, so that it has the same advantage of many cores as everything else here.
 """
@@ -75,6 +75,27 @@ def golden_section(
                 b = low + ratio * (high - low)
                 f_b = value(b)
             progress.end_iteration(min(f_a, f_b))
+        raise Stopped("converged")
+    return progress.result()
+
+
+def brent(
+    objective: Any, low: float, high: float, stop: Stop | None = None, callback: Callback | None = None
+) -> Result:
+    """The minimum of a function of one number between two others, by parabolas and the golden section (Brent 1973, scipy)."""
+    from scipy.optimize import minimize_scalar
+
+    progress = Progress(stop or Stop(), callback)
+
+    def value(x: float) -> float:
+        loss = objective.value(np.array([[x]]))
+        progress.count(1)
+        progress.see(np.array([[x]]), loss)
+        progress.end_iteration(float(loss[0]))
+        return float(loss[0])
+
+    with progress.running():
+        minimize_scalar(value, bounds=(low, high), method="bounded", options={"xatol": 1e-12})
         raise Stopped("converged")
     return progress.result()
 

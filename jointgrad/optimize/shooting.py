@@ -16,12 +16,13 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..engine.rollout import Trajectory, rollout
+from ..engine.rollout import Trajectory, known_motion, rollout
 from ..model.arrays import Model, State
 from ..model.errors import InputError
 from . import progress as _progress
+from .impacts import can_bounce, impacts_of, pulled_back
 from .progress import Callback, Result, Stop
-from .solvers import SGD, Adam, Bounds, descend, gauss_newton, lbfgs
+from .solvers import SGD, Adam, Bounds, Tried, descend, gauss_newton, lbfgs
 
 METHODS = ("sgd", "adam", "lbfgs", "gauss_newton", "cma", "cma_diagonal")
 
@@ -31,7 +32,7 @@ class Loss:
     """Losses (batch,) of motions, and the cotangents of states, outputs and controls, as Trajectory.backward takes them.
 
     A loss that is half a sum of squares may also have residuals (batch, m): then Gauss-Newton can use it. `seeds(k)` are
-    the cotangents of residual k alone, a Loss too.
+    the cotangents of residual k alone, a Loss too, with one environment where they are the same for all.
     """
 
     value: np.ndarray
@@ -136,15 +137,16 @@ class Shooting:
 
     def __init__(
         self, model: Model, start: State, controls: Parametrisation, loss: LossOf, outputs: Sequence[str] = (),
-        memory: str | int | None = None, threads: int | None = None,
+        memory: str | int | None = None, threads: int | None = None, moving_impacts: bool = False,
     ) -> None:  # fmt: skip
+        """moving_impacts: derivatives through bounces that move in time (impacts.py), where the loss is of states alone."""
         if start.q.ndim != 1:
             raise InputError(f"start must be one state, without a batch axis, but q has shape {start.q.shape}")
         if model.batch is not None:
             raise InputError("shooting needs a model without parameters per environment")
         self.model, self.start, self.controls, self.loss = model, start, controls, loss
         self.options = {"outputs": tuple(outputs), "memory": memory, "threads": threads}
-        self.n = controls.n
+        self.n, self.moving_impacts = controls.n, moving_impacts and can_bounce(model)
 
     def motions(self, x: np.ndarray, keep: bool = True) -> Trajectory:
         """Motions of points x (batch, n); lost ones are frozen, see Trajectory.status."""
@@ -176,32 +178,86 @@ class Shooting:
         keep = ~is_lost[:, None]
         q_bar, qd_bar = (None if b is None else np.where(keep, b, 0.0) for b in (loss.q_bar, loss.qd_bar))
         bars = {n: np.where(keep.reshape(-1, *(1,) * (b.ndim - 2)), b, 0.0) for n, b in loss.bars.items()}
-        u_bar = motion.backward(q_bar, qd_bar, bars, wrt=("u",)).u
+        if self.moving_impacts and not bars:
+            u_bar = self._through_impacts(motion, q_bar, qd_bar)
+        else:
+            u_bar = motion.backward(q_bar, qd_bar, bars, wrt=("u",)).u
         x_bar = self.controls.pull(u_bar if loss.u_bar is None else u_bar + loss.u_bar)
         x_bar[is_lost] = 0.0
         return x_bar
 
+    def _through_impacts(self, motion: Trajectory, q_bar: np.ndarray | None, qd_bar: np.ndarray | None) -> np.ndarray:
+        """As Trajectory.backward, motion by motion: each bounces at its own times. Equal neighbours go back together."""
+        q, qd, u = motion.q, motion.qd, motion.u
+        assert u is not None
+        bars = [_over_time(bar, like) for bar, like in ((q_bar, q), (qd_bar, qd))]
+        u_bar, first = np.empty_like(u), 0
+        while first < len(q[0]):
+            last = first + 1
+            while last < len(q[0]) and np.array_equal(u[:, last], u[:, first]):
+                last += 1
+            one = q[:, first], qd[:, first], u[:, first]
+            own = (bar[:, first:last] for bar in bars)
+            u_bar[:, first:last] = pulled_back(self.model, *one, *own, impacts_of(self.model, *one))
+            first = last
+        return u_bar
+
     def residuals(self, x: np.ndarray) -> np.ndarray:
-        losses, loss = self._losses(self.motions(x))
-        r = self._residuals_of(loss)
-        r[~np.isfinite(losses)] = np.inf
-        return r
+        return self.tried(x).residuals
 
     def jacobian(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Residuals and their Jacobian at one point x (1, n): one pass back for each residual, all in one batch."""
-        motion = self.motions(x)
-        loss = self.loss(motion)
-        r = self._residuals_of(loss)
-        seeds = [loss.seeds(k) for k in range(r.shape[1])]  # type: ignore[misc]
-        if r.shape[1] > 1:
-            motion = self.motions(np.repeat(x, r.shape[1], axis=0))
-        return r, self._pulled(motion, _side_by_side(seeds), motion.status >= 0)[None]
+        """Residuals (batch, m) and their Jacobians (batch, m, n): one pass back for each residual, all in one batch."""
+        tried = self.tried(x)
+        return tried.residuals, tried.jacobians(range(len(x)))[0]
 
-    @staticmethod
-    def _residuals_of(loss: Loss) -> np.ndarray:
+    def tried(self, x: np.ndarray) -> Tried:
+        """Residuals of points, and their Jacobians from the same motions."""
+        motion = self.motions(x)
+        losses, loss = self._losses(motion)
         if loss.residuals is None or loss.seeds is None:
             raise InputError("Gauss-Newton needs a loss with residuals and seeds; this one has a value only")
-        return np.array(loss.residuals)
+        r = np.array(loss.residuals)
+        r[~np.isfinite(losses)] = np.inf
+        return Tried(r, lambda rows: self._jacobians(x, motion, loss, r, list(rows)))
+
+    def _jacobians(
+        self, x: np.ndarray, motion: Trajectory, loss: Loss, r: np.ndarray, rows: list[int]
+    ) -> tuple[np.ndarray, int, int]:
+        """One pass back for each residual of each of these motions; one that is zero has nothing to say of where to go."""
+        J = np.zeros((len(rows), r.shape[1], self.n))
+        wanted = [(i, k) for i, row in enumerate(rows) for k in range(r.shape[1]) if r[row, k] != 0.0]
+        if not wanted:
+            return J, 0, 0
+        envs = [rows[i] for i, _ in wanted]
+        seeds = [_of(loss.seeds(k), env) for (_, k), env in zip(wanted, envs, strict=True)]  # type: ignore[misc]
+        if self.options["outputs"]:  # which a motion that is known by its states does not have
+            again, rolled = self.motions(x[envs]), len(envs)
+        else:
+            states = motion.q[:, envs], motion.qd[:, envs]
+            again, rolled = known_motion(self.model, states, motion.u[:, envs]), 0  # type: ignore[index]
+        is_lost = ~np.isfinite(r[envs]).all(-1)
+        J[tuple(np.transpose(wanted))] = self._pulled(again, _side_by_side(seeds), is_lost)
+        return J, rolled, len(wanted)
+
+
+def _of(loss: Loss, env: int) -> Loss:
+    """The cotangents of one motion of a batch; those that are the same for all have one environment."""
+
+    def own(bar: np.ndarray | None, axis: int) -> np.ndarray | None:
+        return bar if bar is None or bar.shape[axis] == 1 else np.take(bar, [env], axis)
+
+    bars = {name: own(bar, 1) for name, bar in loss.bars.items()}
+    return Loss(loss.value, own(loss.q_bar, -2), own(loss.qd_bar, -2), bars, own(loss.u_bar, 1))  # type: ignore[arg-type]
+
+
+def _over_time(bar: np.ndarray | None, like: np.ndarray) -> np.ndarray:
+    """Cotangents of all states, from those of all, of the last, or none."""
+    if bar is not None and bar.ndim == 3:
+        return bar
+    whole = np.zeros_like(like)
+    if bar is not None:
+        whole[-1] = bar
+    return whole
 
 
 def _side_by_side(seeds: Sequence[Loss]) -> Loss:

@@ -7,6 +7,7 @@ arrays (n,) or numbers; points are kept inside by projection.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -16,6 +17,8 @@ from ..model.errors import InputError
 from .progress import Callback, Progress, Result, Stop, Stopped
 
 Bounds = tuple[Any, Any] | None
+# Gauss-Newton ends a search whose damping exceeds the one, or whose loss is below the other
+GIVE_UP, LEAST_LOSS = 1e12, 1e-28
 
 
 class Objective(Protocol):
@@ -28,14 +31,21 @@ class Objective(Protocol):
     def gradient(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]: ...
 
 
+@dataclass(frozen=True)
+class Tried:
+    """Points that were evaluated: residuals (batch, m), infinite where a motion is lost, and the Jacobians (k, m, n) of k of
+    the points, with how many motions that took: rolled out again, and pulled back (or pushed forward)."""
+
+    residuals: np.ndarray
+    jacobians: Callable[[Sequence[int]], tuple[np.ndarray, int, int]]
+
+
 class SumOfSquares(Protocol):
-    """A function that is half a sum of squares: residuals (batch, m) and their Jacobian (batch, m, n)."""
+    """A function that is half a sum of squares of residuals."""
 
     n: int
 
-    def residuals(self, x: np.ndarray) -> np.ndarray: ...
-
-    def jacobian(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]: ...
+    def tried(self, x: np.ndarray) -> Tried: ...
 
 
 @dataclass
@@ -165,41 +175,90 @@ def _scaled(function: Any, y: np.ndarray, unit: float) -> tuple[float, np.ndarra
 
 def gauss_newton(
     objective: SumOfSquares, x0: Any, stop: Stop | None = None, bounds: Bounds = None, callback: Callback | None = None,
-    damping: float = 1e-3, scale: Any = 1.0, trials: int = 8,
+    damping: float = 1e-3, scale: Any = 1.0, trials: int = 8, ratio: float = 10.0, secant: float = 0.0,
 ) -> Result:  # fmt: skip
-    """Levenberg-Marquardt on half a sum of squares, from one start.
+    """Levenberg-Marquardt on half a sum of squares, from all starts at once.
 
-    The step solves min |r + J d|^2 + damping |d / scale|^2 over the entries that are free; several dampings are tried as one
-    batch, and the best is kept. With fewer residuals than entries it is solved in the space of the residuals.
+    The step solves min |r + J d|^2 + damping |d / scale|^2 over the entries that are free; several dampings, each `ratio` times
+    the one before, are tried for all starts as one batch, and the best is kept. With fewer residuals than entries it is
+    solved in the space of the residuals. A start that no damping helps tries larger ones, until it gives up.
+
+    secant: after a step that left no more than this share of the residuals, the Jacobian is not asked for but changed so that it
+    explains the step (Broyden 1965), which costs nothing; it is asked for when that does not help any more.
     """
-    progress, x = Progress(stop or Stop(), callback), starts_of(x0, objective.n)[:1]
+    progress, x = Progress(stop or Stop(), callback), starts_of(x0, objective.n)
     low, high = limits(bounds, objective.n)
     x, scale = np.clip(x, low, high), np.broadcast_to(np.asarray(scale, float), (objective.n,))
-    factors = 10.0 ** (np.arange(trials) - min(2, trials - 1))
+    factors = ratio ** (np.arange(trials) - min(2.0, trials - 1.0))
+    searchers = [_Searcher(start, damping) for start in x]
     with progress.running():
-        r, J = objective.jacobian(x)
-        progress.count(1, min(J.shape[1:]))
-        progress.see(x, 0.5 * (r**2).sum(-1))
-        progress.end_iteration(progress.loss)
         while True:
-            dampings = damping * factors
-            points = x + np.array([_damped_step(r[0], J[0], x[0], low, high, scale, d) for d in dampings])
-            points = np.clip(points, low, high)
-            losses = half_squares(objective.residuals(points))
-            progress.count(len(points))
-            lead, before = int(np.argmin(losses)), progress.loss
-            progress.see(points, losses)
-            if losses[lead] < before:
-                damping = max(dampings[lead], 1e-15)
-                x = points[lead][None]
-                r, J = objective.jacobian(x)
-                progress.count(1, min(J.shape[1:]))
-            progress.end_iteration(losses[lead])
-            if not losses[lead] < before:
-                if dampings[-1] > 1e12 or before < 1e-28:
-                    raise Stopped("converged")
-                damping = dampings[-1] * 10
-    return progress.result(residuals=r[0], jacobian=J[0])
+            tried = objective.tried(x)
+            losses = half_squares(tried.residuals)
+            progress.count(len(x))
+            progress.see(x, losses)
+            progress.end_iteration(float(losses.min()))
+            _take_slopes(_advanced(searchers, x, losses, tried, factors, secant), progress)
+            searchers = [s for s in searchers if s.J is not None and s.damping < GIVE_UP and s.loss > LEAST_LOSS]
+            if not searchers:
+                raise Stopped("converged")
+            steps = [_damped_step(s.r, s.J, s.x, low, high, scale, s.damping * f) for s in searchers for f in factors]
+            x = np.clip(np.repeat([s.x for s in searchers], trials, axis=0) + steps, low, high)
+    return progress.result()
+
+
+@dataclass
+class _Searcher:
+    """One of the starts of Gauss-Newton, where it has come to, and the evaluation that brought it there."""
+
+    x: np.ndarray
+    damping: float
+    loss: float = np.inf
+    r: Any = None
+    J: Any = None  # None before the first evaluation
+    is_exact: bool = False  # whether J is the Jacobian, or has been changed by secants
+    tried: Any = None
+    row: int = 0  # of x in `tried`
+
+    def move(self, x: np.ndarray, loss: float, tried: Tried, row: int, secant: float) -> bool:
+        """Go to a better point; whether a new Jacobian is wanted there."""
+        r, is_enough = tried.residuals[row], self.J is not None and loss <= secant**2 * self.loss
+        if is_enough:
+            step = x - self.x
+            self.J = self.J + np.outer(r - self.r - self.J @ step, step) / (step @ step)
+        self.x, self.r, self.loss, self.tried, self.row, self.is_exact = x, r, loss, tried, row, not is_enough
+        return not is_enough
+
+
+def _advanced(
+    searchers: list[_Searcher], x: np.ndarray, losses: np.ndarray, tried: Tried, factors: np.ndarray, secant: float
+) -> list[_Searcher]:
+    """Move every searcher to the best of its own points; those that need a new Jacobian."""
+    each, needy = len(x) // len(searchers), []
+    for number, s in enumerate(searchers):
+        best = int(np.argmin(losses[number * each : (number + 1) * each]))
+        row = number * each + best
+        if losses[row] < s.loss:
+            if s.J is not None:
+                s.damping = max(s.damping * factors[best], 1e-15)
+            if s.move(x[row], float(losses[row]), tried, row, secant):
+                needy.append(s)
+        elif s.J is not None and not s.is_exact:
+            s.is_exact = True
+            needy.append(s)
+        else:
+            s.damping *= factors[-1] * 10.0
+    return needy
+
+
+def _take_slopes(needy: list[_Searcher], progress: Progress) -> None:
+    """Jacobians of all that need one, those of one evaluation together."""
+    for tried in {id(s.tried): s.tried for s in needy}.values():
+        own = [s for s in needy if s.tried is tried]
+        jacobians, rolled, pulled = tried.jacobians([s.row for s in own])
+        progress.count(rolled, pulled)
+        for s, J in zip(own, jacobians, strict=True):
+            s.J = J
 
 
 def half_squares(r: np.ndarray) -> np.ndarray:

@@ -18,6 +18,7 @@ import jointgrad as jg
 
 from ..optimize.progress import History, Result, Stop
 from ..optimize.shooting import Controls, Shooting, final_position, optimise
+from .second_opinion import opinions
 
 HISTORY = ("method", "seed", "iteration", "evaluations", "gradients", "seconds", "loss", "best")
 
@@ -43,11 +44,12 @@ class Task:
     rest_speed: float | None = None  # the ball must be slower than this at the end, where it shall rest
     notes: tuple[str, ...] = ()
 
-    def problem(self, knots: int | None = None) -> Shooting:
+    def problem(self, knots: int | None = None, moving_impacts: bool = False) -> Shooting:
         controls = Controls(
             self.steps, self.model.nu, knots=knots, actuators=self.actuators, base=self.base, last=self.last
         )
-        return Shooting(self.model, self.start, controls, final_position(self.at, self.target, self.model, self.kind))
+        loss = final_position(self.at, self.target, self.model, self.kind)
+        return Shooting(self.model, self.start, controls, loss, moving_impacts=moving_impacts)
 
     def start_controls(self, seed: int) -> np.ndarray:
         """(T, nu), the same for every method."""
@@ -68,9 +70,11 @@ class Method:
     knots: int | None = None
     iterations: int = 60
     has_gradient: bool = True
-    # random points about the start that are tried first, as one batch, with this spread; the best is the start
+    # random points about the start that are tried first, as one batch, with this spread; the best are the starts
     screened: int = 0
     spread: float = 0.0
+    starts: int = 1
+    moving_impacts: bool = False
 
 
 @dataclass(frozen=True)
@@ -112,8 +116,10 @@ def contest(
 
 def warmed_up(task: Task) -> None:
     """Compile, so that no method is charged for it."""
-    problem = task.problem(4)
-    problem.gradient(np.zeros((1, problem.n)))
+    for moving_impacts in (False, True):
+        problem = task.problem(4, moving_impacts)
+        problem.gradient(np.zeros((1, problem.n)))
+        problem.jacobian(np.zeros((1, problem.n)))
     jg.linearize(task.model, task.start, np.zeros(task.model.nu))
     jg.step(task.model, task.start, np.zeros(task.model.nu))
 
@@ -124,9 +130,9 @@ def run(task: Task, method: Method, seed: int, seconds: float) -> Run:
     if method.method == "ilqr":
         found, u = _by_ilqr(task, method, u0, stop)
     else:
-        problem = task.problem(method.knots)
+        problem = task.problem(method.knots, method.moving_impacts)
         more = {"seed": seed} if method.method.startswith("cma") else {}
-        began, x0 = time.perf_counter(), _screened(problem, problem.controls.project(u0), method, seed)
+        began, x0 = time.perf_counter(), screened(problem, problem.controls.project(u0), method, seed)
         lost = time.perf_counter() - began
         found = optimise(problem, x0, method.method, stop, **method.settings, **more)
         # what the screening took counts too
@@ -139,12 +145,12 @@ def run(task: Task, method: Method, seed: int, seconds: float) -> Run:
     return Run(method, seed, u, float(min(history.best)), found.reason, history, reached)
 
 
-def _screened(problem: Shooting, x0: np.ndarray, method: Method, seed: int) -> np.ndarray:
+def screened(problem: Shooting, x0: np.ndarray, method: Method, seed: int) -> np.ndarray:
     """The best of random points about x0, or x0 itself."""
     if not method.screened:
         return x0
     points = x0 + method.spread * np.random.default_rng(seed + 1000).normal(size=(method.screened, problem.n))
-    return points[np.argmin(problem.value(points))]
+    return points[np.argsort(problem.value(points))[: method.starts]]
 
 
 def _target(task: Task, method: Method) -> float:
@@ -172,8 +178,11 @@ def _by_ilqr(task: Task, method: Method, u0: np.ndarray, stop: Stop) -> tuple[Re
     weight = np.zeros(2 * model.nv)
     first_dof = task.at[0] - (model.nq - model.nv - 1)  # the ball is the last body: its position comes before its turn
     weight[first_dof : first_dof + len(task.at)] = 1.0
-    control = method.settings.get("control", 1e-6)
-    cost = Quadratic(model, jg.State(goal, np.zeros(model.nv)), 0.0, weight, control)
+    settings = dict(method.settings)
+    # a small price of the arm's speed keeps motions calm on their way
+    running = np.zeros(2 * model.nv)
+    running[[model.nv + a for a in task.actuators]] = settings.pop("speed", 0.0)
+    cost = Quadratic(model, jg.State(goal, np.zeros(model.nv)), running, weight, settings.pop("control", 1e-6))
     low, high = np.full(model.nu, -np.inf), np.full(model.nu, np.inf)
     fixed = [a for a in range(model.nu) if a not in task.actuators]
     low[fixed] = high[fixed] = 0.0
@@ -185,7 +194,7 @@ def _by_ilqr(task: Task, method: Method, u0: np.ndarray, stop: Stop) -> tuple[Re
         return losses[-1] <= task.accuracy
 
     long = Stop(iterations=stop.iterations, seconds=stop.seconds)
-    found = ilqr(model, task.start, cost, u0, (low, high), long, rms)
+    found = ilqr(model, task.start, cost, u0, (low, high), long, rms, moving_impacts=method.moving_impacts, **settings)
     history = found.history
     best = list(np.minimum.accumulate(losses))
     history = History(history.evaluations, history.gradients, history.seconds, losses, best)
@@ -229,40 +238,14 @@ def compared(runs: Sequence[Run]) -> dict[str, Any]:
     return {"methods": table, "gradient_over_gradient_free": ratios}
 
 
-# second opinion -------------------------------------------------------------------------------------------------------
-
-
-def mujoco_replay(task: Task, u: np.ndarray) -> dict[str, Any]:
-    """The same controls in MuJoCo, from the world as it is written out: where the coordinates end there."""
-    import mujoco
-
-    ours = jg.rollout(task.model, task.start, u)
-    try:
-        model = mujoco.MjModel.from_xml_string(jg.to_mjcf(task.world))
-    except (ValueError, jg.ModelError) as error:
-        return {"error": str(error)}
-    model.opt.timestep = float(task.model.params["world.dt"])
-    data = mujoco.MjData(model)
-    data.qpos[:], data.qvel[:] = task.start
-    q = np.empty_like(ours.q)
-    q[0] = data.qpos
-    for k in range(len(u)):
-        data.ctrl[:] = u[k]
-        mujoco.mj_step(model, data)
-        q[k + 1] = data.qpos
-    apart = np.linalg.norm((q - ours.q)[:, list(task.at)], axis=-1)
-    return {"end_ours": ours.q[-1, list(task.at)].tolist(), "end_mujoco": q[-1, list(task.at)].tolist(),
-            "distance_at_end": float(apart[-1]), "loss_mujoco": float(task_loss(task, q[-1])),
-            "apart_by_1cm_at_s": float(np.argmax(apart > 0.01) * model.opt.timestep) if (apart > 0.01).any() else None}  # fmt: skip
-
-
 # what is kept ---------------------------------------------------------------------------------------------------------
 
 
 def keep(task: Task, runs: Sequence[Run], out: Path) -> dict[str, Any]:
     """results.json, history.csv, curves.png and motion.npz (q, qd, u of the best run) in a folder."""
     out.mkdir(parents=True, exist_ok=True)
-    best = min(runs, key=lambda r: r.loss)
+    rests = at_rest(task, runs)
+    best = min(runs, key=lambda r: (not rests[id(r)], r.loss))
     motion = jg.rollout(task.model, task.start, best.u)
     dt = float(task.model.params["world.dt"])
     np.savez(out / "motion.npz", q=motion.q, qd=motion.qd, u=best.u, dt=dt, links=np.array(task.model.link_names))
@@ -270,12 +253,13 @@ def keep(task: Task, runs: Sequence[Run], out: Path) -> dict[str, Any]:
     said = {
         "experiment": task.name, "setting": task.setting, "command": " ".join(["jointgrad", *sys.argv[1:]]),
         "notes": task.notes, "target": task.target, "accuracy": task.accuracy, "loss": task.kind,
-        "start_loss": runs[0].history.loss[0], "runs": [r.figures for r in runs], "comparison": compared(runs),
-        "best": {"method": best.method.label, "loss": best.loss,
+        "start_loss": runs[0].history.loss[0], "comparison": compared(runs),
+        "runs": [r.figures | {"is_at_rest": rests[id(r)]} for r in runs],
+        "best": {"method": best.method.label, "loss": best.loss, "is_at_rest": rests[id(best)],
                  "distance": float(np.linalg.norm(motion.q[-1, list(task.at)] - task.target)),
                  "speed_at_end": float(np.linalg.norm(motion.qd[-1, -6:-3])),
                  "largest_speed": float(np.linalg.norm(motion.qd[:, -6:-3], axis=-1).max())},
-        "mujoco": mujoco_replay(task, best.u), "versions": {"jointgrad": jg.__version__, "python": platform.python_version()},
+        "mujoco": second_opinion(task, best.u), "versions": {"jointgrad": jg.__version__, "python": platform.python_version()},
         "written": time.strftime("%Y-%m-%d %H:%M"),
     }  # fmt: skip
     (out / "results.json").write_text(json.dumps(said, indent=2, default=str) + "\n")
@@ -287,6 +271,24 @@ def keep(task: Task, runs: Sequence[Run], out: Path) -> dict[str, Any]:
     return said
 
 
+def at_rest(task: Task, runs: Sequence[Run]) -> dict[int, bool]:
+    """Whether the ball, the last body, has come to rest where it shall, by the id of the run."""
+    if task.rest_speed is None:
+        return {id(r): True for r in runs}
+    start = jg.State(*(np.repeat(a[None], len(runs), axis=0) for a in task.start))
+    last = jg.rollout(task.model, start, np.stack([r.u for r in runs], axis=1), keep=False).last
+    speeds = np.linalg.norm(last.qd[:, -6:-3], axis=-1)
+    return {id(r): bool(speed <= task.rest_speed) for r, speed in zip(runs, speeds, strict=True)}
+
+
+def second_opinion(task: Task, u: np.ndarray) -> list[dict[str, Any]] | dict[str, str]:
+    """Where the ball ends in MuJoCo, with ever finer steps; or why it cannot be said."""
+    try:
+        return opinions(task.world, task.model, task.start, u, task.at)
+    except (ValueError, jg.ModelError) as error:
+        return {"error": str(error)}
+
+
 def _mjcf(task: Task) -> str:
     try:
         return jg.to_mjcf(task.world)
@@ -296,10 +298,11 @@ def _mjcf(task: Task) -> str:
 
 def draw(task: Task, runs: Sequence[Run], path: Path) -> None:
     """The best loss against iterations, evaluations and seconds."""
+    from matplotlib import colormaps
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(13, 4.2), layout="constrained")
+    figure = Figure(figsize=(15, 4.6), layout="constrained")
     FigureCanvasAgg(figure)
     labels = list(dict.fromkeys(r.method.label for r in runs))
     for axes, what in zip(figure.subplots(1, 3, sharey=True), ("iterations", "evaluations", "seconds"), strict=True):
@@ -308,13 +311,14 @@ def draw(task: Task, runs: Sequence[Run], path: Path) -> None:
             at = {"iterations": range(len(h)), "seconds": h.seconds,
                   "evaluations": np.add(h.evaluations, h.gradients)}[what]  # fmt: skip
             style = {
-                "color": f"C{labels.index(r.method.label) % 10}",
+                "color": colormaps["tab20"](labels.index(r.method.label) % 20),
                 "linestyle": "-" if r.method.has_gradient else "--",
             }
             axes.plot(at, h.best, label=r.method.label if r.seed == runs[0].seed else None, **style)
         axes.axhline(task.accuracy, color="#999999", linewidth=1)
         axes.set(xlabel=what, yscale="log", xscale="symlog" if what != "seconds" else "linear")
+        axes.set_xlim(left=0)
     figure.axes[0].set_ylabel(f"best loss ({task.kind}, m)")
-    figure.axes[0].legend(fontsize=7)
+    figure.legend(*figure.axes[0].get_legend_handles_labels(), fontsize=7, loc="outside right center")
     figure.suptitle(f"{task.name}, {task.setting}")
     figure.savefig(path, dpi=110)

@@ -24,7 +24,7 @@ import jointgrad as jg
 from ..model.parameters import Entry
 from ..optimize.identify import Identification, Recording, Settings
 from ..optimize.progress import Result, Stop
-from ..optimize.search import cma_es, golden_section, nelder_mead
+from ..optimize.search import brent, cma_es, golden_section, nelder_mead
 from ..optimize.solvers import gauss_newton, lbfgs
 
 GRAVITY, SPEED, GOAL, GUESS = 9.8, 1.0, 0.8, 0.002
@@ -136,21 +136,20 @@ def solved(one: Case, seconds: float, seed: int = 0) -> list[Outcome]:
     problem = one.problem
     low, high = problem.bounds
     stop = Stop(iterations=200, seconds=seconds, target=1e-16)
+    start, bounds = problem.start, problem.bounds
     plan: list[tuple[str, bool, Callable[..., Result]]] = [
         (
             "Gauss-Newton",
             True,
-            lambda c: gauss_newton(problem, problem.start, stop, problem.bounds, c, damping=1e-8, trials=1),
+            lambda c: gauss_newton(problem, start, stop, bounds, c, damping=1e-8, trials=1, secant=0.9),
         ),
-        ("L-BFGS", True, lambda c: lbfgs(problem, problem.start, stop, problem.bounds, c, first_step=0.2)),
-        ("Nelder-Mead", False, lambda c: nelder_mead(problem, problem.start, stop, problem.bounds, c)),
+        ("L-BFGS", True, lambda c: lbfgs(problem, start, stop, bounds, c, first_step=0.2)),
+        ("Nelder-Mead", False, lambda c: nelder_mead(problem, start, stop, bounds, c)),
+        ("CMA-ES", False, lambda c: cma_es(problem, start, 0.3, stop, bounds, c, seed=seed)),
     ]
     if problem.n == 1:
         plan.append(("golden section", False, lambda c: golden_section(problem, low[0], high[0], stop, c)))
-    else:
-        plan.append(
-            ("CMA-ES", False, lambda c: cma_es(problem, problem.start, 0.3, stop, problem.bounds, c, seed=seed))
-        )
+        plan.append(("Brent", False, lambda c: brent(problem, low[0], high[0], stop, c)))
     problem.jacobian(problem.start[None])
     problem.gradient(problem.start[None])
     return [_watched(one, name, has_gradient, solve) for name, has_gradient, solve in plan]

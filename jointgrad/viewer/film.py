@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -101,6 +101,12 @@ class Film:
             notes.insert(0, f"the first {self.n_shown} of {self.n_environments} environments are shown")
         notes += [f"{a.label}: the longest arrow is {a.largest:.3g}" for a in self.arrows]
         return "; ".join(notes)
+
+    def without_forces(self) -> Film:
+        """The same film with nothing drawn where bodies touch."""
+        c = self.contacts
+        none = Contacts(c.frame[:0], c.env[:0], c.links[:0], c.point[:0], c.force[:0])
+        return replace(self, contacts=none)
 
     def extent(self, env: int | None = None, frame: int | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Lowest and highest corner of what is drawn (planes left out), of one environment or of all as if in one place."""

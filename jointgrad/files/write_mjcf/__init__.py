@@ -16,6 +16,7 @@ from ..mjcf.geom import CONTACT_NUMBERS
 from ..mjcf.inertia import inertia_box
 from ..mjcf.pose import NO_TURN, Pose, about, compose, matrix
 from .drives import actuator_line, add_constraint, tendon_lines
+from .pairs import spelt_out
 from .words import WHOLE, named, primitives, refuse, row, text
 
 __all__ = ["to_mjcf"]
@@ -38,10 +39,7 @@ def to_mjcf(world: World | Description, dt: float | None = None, integrator: str
     dt, integrator = world.dt if dt is None else dt, integrator or world.integrator
     if integrator not in INTEGRATORS:
         raise ModelError(f'MJCF has no integrator like "{integrator}"; it can say {", ".join(INTEGRATORS)}')
-    for rule in world.rules:
-        raise ModelError(
-            f'what World.pair says of "{rule.first}" and "{rule.second}" is not written to MJCF; give the shapes their friction'
-        )
+    world, pairs = spelt_out(world) if world.rules else (world, None)
     bodies, start = [], []
     assets = _meshes(world)
     sections: dict[str, list[str]] = {"tendon": [], "equality": [], "contact": [], "actuator": []}
@@ -56,6 +54,8 @@ def to_mjcf(world: World | Description, dt: float | None = None, integrator: str
         for constraint in robot.constraints:
             add_constraint(constraint, robot, placed, sections)
         sections["actuator"] += [actuator_line(a, robot, placed) for a in robot.actuators.values()]
+    if pairs is not None:
+        sections["contact"] = pairs  # all there are: those that files name, or keep apart, have been counted in
     flags = "" if integrator == "implicit_damping" else '<flag eulerdamp="disable"/>'
     medium = f' density="{float(world.density)!r}" viscosity="{float(world.viscosity)!r}"'
     option = f'<option timestep="{float(dt)!r}" gravity="{text(world.gravity)}" integrator="{INTEGRATORS[integrator]}"{medium}>'
