@@ -32,7 +32,7 @@ def demonstrate(out: Path, seed: int, iterations: int) -> int:
     if iterations < 1:
         raise jg.InputError(f"iterations must be 1 or more, but is {iterations}")
     console, began = Console(), time.perf_counter()
-    console.print("An arm learns to throw: the ball must come to rest on the red mark, 1.5 m away", style="bold")
+    console.print("An arm learns to throw: the ball must come to rest on the mark, 1.5 m away", style="bold")
     task, method = throw.task("physical"), throw.methods("physical", quick=True)[0]
     problem = task.problem(method.knots)
     problem.jacobian(np.zeros((1, problem.n)))

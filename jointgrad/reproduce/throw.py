@@ -26,6 +26,7 @@ DT, RELEASE, SWING, END = 2e-3, 0.5, 0.6, 2.0
 GRIP, ROLLING = 140.0, 0.003  # N; m
 POSE = (0.0, -0.3, 0.0, -2.0, 0.0, 1.7, 0.785)
 LANDING = (1.5, 0.0)
+DRAWN_BALL = 0.03  # m
 # the ball lies this far from the fingers' frames along them: where the paper's start has it
 REACH = 0.0434
 
@@ -71,8 +72,8 @@ def _physical() -> Task:
     for number in (1, 2):
         # without it nothing would hold the pair of fingers in the middle of the hand
         arm.joint(f"finger_joint{number}").damping = 100.0
-    for shape in arm.link("ball").shapes:
-        shape.color = (1.0, 0.45, 0.0, 1.0)
+    # 12 mm across a scene of metres is nothing to look at: drawn larger than it is
+    arm.link("ball").shapes.append(jg.Shape("sphere", (DRAWN_BALL,), role="visual", color=(1.0, 0.45, 0.0, 1.0)))
     for motor in arm.actuators.values():
         if motor.joint.startswith("finger"):
             motor.force_limit = motor.control_limit = (-GRIP, GRIP)
@@ -98,8 +99,10 @@ def _physical() -> Task:
 def _mark() -> jg.Description:
     """Where the ball shall come to rest, to be seen: nothing touches it."""
     mark = jg.Description("mark", base="fixed")
-    disc = jg.Shape("cylinder", (0.06, 0.001), (*LANDING, 0.001), role="visual", color=(0.86, 0.16, 0.20, 1.0))
-    mark.add_link("mark").shapes.append(disc)
+    rings = ((0.15, (0.10, 0.30, 0.65, 1.0)), (0.10, (0.96, 0.96, 0.96, 1.0)), (0.05, (0.10, 0.30, 0.65, 1.0)))
+    link = mark.add_link("mark")
+    for k, (radius, color) in enumerate(rings):
+        link.shapes.append(jg.Shape("cylinder", (radius, 0.001), (*LANDING, 0.001 + 0.001 * k), role="visual", color=color))
     return mark
 
 

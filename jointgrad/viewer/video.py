@@ -31,8 +31,8 @@ def gif(film: Film, path: Any, width: int = 480, height: int = 300, speed: float
     from PIL import Image
 
     images = [Image.fromarray(p) for p in _pictures(film, width, height, GIF_FPS, speed)]
-    # one palette for all, so that still parts do not flicker
-    palette = images[len(images) // 2].quantize(128, method=Image.Quantize.MEDIANCUT)
+    # one palette for all, so that still parts do not flicker; by coverage, or small bright things would lose their colour
+    palette = images[len(images) // 2].quantize(128, method=Image.Quantize.MAXCOVERAGE)
     first, *others = [image.quantize(palette=palette, dither=Image.Dither.NONE) for image in images]
     durations = [1000 // GIF_FPS] * len(others) + [800]
     first.save(path, save_all=True, append_images=others, duration=durations, loop=0)
