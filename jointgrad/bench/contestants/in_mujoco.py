@@ -1,0 +1,89 @@
+"""MuJoCo: its step, and its finite-difference Jacobians of the step chained backwards."""
+
+import mujoco
+import numpy as np
+from mujoco import rollout
+from protocol import play, version
+from workload import CHECK_STEPS, STANDS_AFTER, WEIGHTS, direction, laikago, slope_error
+
+EPSILON = 1e-6  # of its differences
+
+
+class MuJoCo:
+    notes = {"backward": "mjd_transitionFD (one-sided, all columns of A and B) and their products; MuJoCo has no other gradient"}
+
+    def __init__(self, task):
+        self.version = version("mujoco", "mujoco-core")
+        self.scene, self.cores = task.json("laikago.json"), task.cores
+        self.model = mujoco.MjModel.from_xml_string(task.text("laikago.xml"))
+        self.data = mujoco.MjData(self.model)
+        self.workers = [mujoco.MjData(self.model) for _ in range(self.cores)]
+
+    def reset(self):
+        mujoco.mj_resetData(self.model, self.data)
+        self.data.qpos[:], self.data.ctrl[:] = self.scene["q"], self.scene["targets"]
+
+    def stand(self, steps):
+        self.reset()
+        mujoco.mj_step(self.model, self.data, nstep=steps)
+        return self.data.qpos[2], int(self.data.ncon)
+
+    def forward(self, steps, batch):
+        return self.batched(steps, batch) if batch > 1 or self.cores > 1 else lambda: self.stand(steps)
+
+    def batched(self, steps, batch):
+        self.reset()
+        full = mujoco.mjtState.mjSTATE_FULLPHYSICS
+        state = np.zeros(mujoco.mj_stateSize(self.model, full))
+        mujoco.mj_getState(self.model, self.data, state, full)
+        states, controls = np.tile(state, (batch, 1)), np.tile(self.data.ctrl, (batch, steps, 1))
+        crew = rollout.Rollout(nthread=self.cores if self.cores > 1 else 0)
+        room = np.empty((batch, steps, len(state)))
+        return lambda: crew.rollout(self.model, self.workers, states, controls, state=room)
+
+    def gradient(self, steps, batch):
+        if batch > 1:
+            return None  # it has no batched Jacobians: one after the other costs what batch 1 costs
+        kept = {}
+
+        def there():
+            self.reset()
+            kept["states"] = states = np.empty((steps, self.model.nq + self.model.nv))
+            for k in range(steps):
+                states[k] = np.concatenate([self.data.qpos, self.data.qvel])
+                mujoco.mj_step(self.model, self.data)
+
+        return there, lambda: self.pulled_back(kept["states"])
+
+    def pulled_back(self, states):
+        """Gradient to all controls from stored states: one Jacobian at a time, so that nothing else is kept."""
+        m, d = self.model, self.data
+        A, B = np.zeros((2 * m.nv, 2 * m.nv)), np.zeros((2 * m.nv, m.nu))
+        bar, found = np.zeros(2 * m.nv), np.empty((len(states), m.nu))
+        bar[:3] = WEIGHTS
+        for k in range(len(states) - 1, -1, -1):
+            d.qpos[:], d.qvel[:] = states[k, : m.nq], states[k, m.nq :]
+            mujoco.mjd_transitionFD(m, d, EPSILON, False, A, B, None, None)
+            found[k], bar = B.T @ bar, A.T @ bar
+        return found
+
+    def gradient_error(self):
+        u = np.tile(self.scene["targets"], (CHECK_STEPS, 1))
+        states = []
+
+        def loss(u):
+            self.stand(STANDS_AFTER)
+            states.clear()
+            for row in u:
+                states.append(np.concatenate([self.data.qpos, self.data.qvel]))
+                self.data.ctrl[:] = row
+                mujoco.mj_step(self.model, self.data)
+            return float(np.dot(WEIGHTS, self.data.qpos[:3]))
+
+        loss(u)
+        gradient = self.pulled_back(np.array(states))
+        return slope_error(loss, gradient, u, direction(*u.shape), 1e-5)
+
+
+if __name__ == "__main__":
+    play(MuJoCo, {"laikago": laikago})
