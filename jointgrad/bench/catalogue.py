@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import laikago
+from . import checkpoint, laikago, robots
 from .suite import Suite
 
-SUITES: dict[str, Suite] = {s.name: s for s in (laikago.SUITE,)}
+SUITES: dict[str, Suite] = {s.name: s for s in (laikago.SUITE, robots.SUITE, checkpoint.SUITE)}

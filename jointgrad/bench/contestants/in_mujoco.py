@@ -85,5 +85,49 @@ class MuJoCo:
         return slope_error(loss, gradient, u, direction(*u.shape), 1e-5)
 
 
+def robots(task, peer):
+    """The suite `robots`, forward: many in one world, many steps, many worlds."""
+    for part, sizes in task["parts"].items():
+        for size in sizes:
+            count, steps, batch = (size if x is None else x for x in task["shape"][part])
+            crowd = Crowd(task, peer, count)
+            if crowd.is_too_long(task, steps, batch):
+                task.say(
+                    status="skipped", part=part, size=size, version=peer.version,
+                    reason="would take longer than one contestant is given",
+                )  # fmt: skip
+                continue
+            run = peer.batched(steps, batch) if batch > 1 else lambda crowd=crowd, steps=steps: crowd.run(steps)
+            (found,) = task.timed(run)
+            work = count * steps * batch
+            task.say(
+                status="measured", part=part, size=size, robots=count, steps=steps, batch=batch, cores=task.cores,
+                version=peer.version, forward_us=1e6 * found["best"] / work, repeats=found["repeats"],
+                forward_median_us=1e6 * found["median"] / work, check=f"{crowd.contacts} contacts",
+                ok=crowd.contacts == 4 * count,
+            )  # fmt: skip
+
+
+class Crowd:
+    """So many Laikagos in one world."""
+
+    def __init__(self, task, peer, count):
+        self.scene = task.json(f"robots{count}.json")
+        self.model = mujoco.MjModel.from_xml_string(task.text(f"robots{count}.xml"))
+        self.data = mujoco.MjData(self.model)
+        self.run(100)
+        self.contacts = int(self.data.ncon)
+
+    def run(self, steps):
+        mujoco.mj_resetData(self.model, self.data)
+        self.data.qpos[:], self.data.ctrl[:] = self.scene["q"], self.scene["targets"]
+        mujoco.mj_step(self.model, self.data, nstep=steps)
+
+    def is_too_long(self, task, steps, batch):
+        start = task.clock()
+        self.run(50)
+        return (task.clock() - start) / 50 * steps * batch * 3 > max(task.seconds_left, 0)
+
+
 if __name__ == "__main__":
-    play(MuJoCo, {"laikago": laikago})
+    play(MuJoCo, {"laikago": laikago, "robots": robots})

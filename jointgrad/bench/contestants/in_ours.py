@@ -1,6 +1,8 @@
 """jointgrad itself, measured like everyone else."""
 
 import numpy as np
+from ours_checkpoint import checkpoint
+from ours_robots import robots
 from protocol import play, version
 from workload import CHECK_STEPS, WEIGHTS, direction, laikago, slope_error
 
@@ -15,7 +17,7 @@ class Ours:
 
     def __init__(self, task):
         self.version = version("jointgrad") or f"jointgrad {jg.__version__}"
-        self.scene, self.threads = task.json("laikago.json"), task.cores
+        self.task, self.threads = task, task.cores
         self.has_ground = task.get("contact", True)
         self.model = world_of().compile(dt=DT, contact=jg.Impulse() if self.has_ground else None)
         self.q, self.targets = released(self.model)
@@ -49,7 +51,7 @@ class Ours:
         return there, lambda: kept["motion"].backward(bar, wrt=WRT)
 
     def gradient_error(self):
-        start = jg.State(np.array(self.scene["standing_q"]), np.zeros(self.model.nv))
+        start = jg.State(np.array(self.task.json("laikago.json")["standing_q"]), np.zeros(self.model.nv))
         u = np.tile(self.targets, (CHECK_STEPS, 1))
 
         def loss(u):
@@ -60,4 +62,4 @@ class Ours:
 
 
 if __name__ == "__main__":
-    play(Ours, {"laikago": laikago})
+    play(Ours, {"laikago": laikago, "robots": robots, "checkpoint": checkpoint})

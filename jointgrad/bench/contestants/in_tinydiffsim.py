@@ -34,7 +34,8 @@ class TinyDiffSim:
         solver = tds.TinyMultiBodyConstraintSolver()
         solver.pgs_iterations_ = 50
         order = self.order()
-        robot.q = tds.VectorX(self.start(order))
+        for i, value in enumerate(self.start(order)):
+            robot.q[i] = value
         return world, solver, plane, robot, order
 
     def order(self):

@@ -66,10 +66,10 @@ class Task:
     def text(self, name):
         return (self.scene / name).read_text()
 
-    def timed(self, *runs):
+    def timed(self, *runs, repeats=None):
         """Seconds of each run, called one after the other, best and median; repeats end when the time is up."""
         found = [[] for _ in runs]
-        for k in range(self["repeats"]):
+        for k in range(repeats or self["repeats"]):
             if k >= LEAST_REPEATS and self.seconds_left < 0:
                 break
             for run, seconds in zip(runs, found):  # noqa: B905, peers may run an older Python
