@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import checkpoint, laikago, robots
+from . import checkpoint, correctness, gradients, laikago, robots
 from .suite import Suite
 
-SUITES: dict[str, Suite] = {s.name: s for s in (laikago.SUITE, robots.SUITE, checkpoint.SUITE)}
+SUITES: dict[str, Suite] = {s.name: s for s in (laikago.SUITE, robots.SUITE, checkpoint.SUITE, gradients.SUITE, correctness.SUITE)}

@@ -19,7 +19,7 @@ TITLES = {
 }
 NOTE = (
     "Ten Laikagos, one core, time per step of all ten. Eqs. 17-18 take t_forward as measured, t_backward from k = 1, one checkpoint as "
-    "the bytes of a state, and m_simulation from the least memory measured. They describe the way of Qiao 2021, `resumed`; ours, "
+    "the bytes of a state, and m_simulation from the largest k. They describe the way of Qiao 2021, `resumed`; ours, "
     "`stored`, repeats each step once whatever k."
 )
 
@@ -38,8 +38,8 @@ def predicted(records: Sequence[Record], r: Record) -> tuple[float, float]:
     """Time (us) and memory (bytes) of eqs. 17 and 18."""
     all_kept = where(records, way="stored", size=1)[0]
     forward = all_kept["forward_us"]
-    least = min(x["memory_bytes"] for x in where(records, status="measured"))
-    simulation = max(0.0, least - r["state_bytes"] * r["steps"] / max(x["size"] for x in where(records, way="stored")))
+    fewest = max(where(records, way="resumed"), key=lambda x: x["size"])
+    simulation = max(0.0, fewest["memory_bytes"] - fewest["state_bytes"] * fewest["steps"] / fewest["size"])
     time = backward_time(r["size"], forward, all_kept["backward_us"] - forward)
     return time, peak_memory(r["size"], r["steps"], r["state_bytes"], simulation)
 

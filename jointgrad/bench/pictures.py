@@ -9,6 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 
 COLOURS = {"ours": "#e8710a", "peer": "#2f6db5", "printed": "#b8b8b8", "wrong": "#d9a0a0"}
 MEANING = {"ours": "jointgrad", "peer": "measured here", "printed": "printed in the paper", "wrong": "failed its check"}
@@ -76,3 +77,24 @@ def saved(figure: Figure, path: Path) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=DPI)
     return path
+
+
+def draw_verdicts(
+    columns: Sequence[str], rows: Sequence[tuple[str, Sequence[float | None]]], limits: tuple[float, float], path: Path
+) -> Path:
+    """A field for each answer: green below the first limit, yellow below the second, red above, grey for none."""
+    figure = new_figure(1.6 + 1.15 * len(columns), 0.9 + 0.4 * len(rows), "Derivatives with known answers: relative error")
+    axes = figure.subplots()
+    for i, (_, errors) in enumerate(rows):
+        for j, error in enumerate(errors):
+            colour = "#e4e4e4" if error is None else "#8cc98c" if error < limits[0] else "#f2d37a"
+            colour = "#e39a9a" if error is not None and error >= limits[1] else colour
+            axes.add_patch(Rectangle((j, i), 0.96, 0.92, color=colour))
+            text = "none" if error is None else f"{error:.0e}"
+            axes.text(j + 0.48, i + 0.46, text, ha="center", va="center", fontsize=8, color=INK)
+    axes.set(xlim=(0, len(columns)), ylim=(len(rows), 0))
+    axes.set_xticks([j + 0.48 for j in range(len(columns))], columns, fontsize=9)
+    axes.set_yticks([i + 0.46 for i in range(len(rows))], [title for title, _ in rows], fontsize=9)
+    axes.tick_params(length=0, top=True, labeltop=True, bottom=False, labelbottom=False)
+    axes.spines[:].set_visible(False)
+    return saved(figure, path)

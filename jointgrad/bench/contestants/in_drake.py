@@ -1,6 +1,7 @@
 """Drake: its discrete SAP contact, and the Jacobian of a step by forward-mode AutoDiffXd."""
 
 import numpy as np
+from known import correctness, start_of
 from protocol import play, relative_error, version
 from pydrake.all import (
     AddMultibodyPlant,
@@ -20,17 +21,25 @@ from pydrake.all import (
 from workload import STANDS_AFTER, WEIGHTS, laikago
 
 
-def contact_config(friction, stiffness=1e5, dissipation=1.0):
+VERSION = version("drake")
+# of problems with known derivatives: hard contact (N/m, s/m), and what steps it takes to resolve it; the SAP approximation
+# itself lets sliding bodies glide, which the lagged one does not
+STIFFNESS, DISSIPATION, SUBSTEPS = 1e6, 50.0, 10
+BOUNCY = 1e3  # a bounce must last for many steps, or its derivative depends on where in a step it begins
+
+
+def contact_config(stiffness=1e5, dissipation=1.0):
     config = SceneGraphConfig()
     contact = config.default_proximity_properties
-    contact.static_friction = contact.dynamic_friction = friction
     contact.compliance_type, contact.point_stiffness = "undefined", stiffness
     contact.hunt_crossley_dissipation = dissipation
     return config
 
 
 def add_ground(plant, friction):
-    friction = CoulombFriction(friction, friction)
+    """Its parser gives every shape a friction of 1, and two shapes have the harmonic mean: this one makes it what it should be."""
+    own = friction / (2.0 - friction)
+    friction = CoulombFriction(own, own)
     plant.RegisterCollisionGeometry(plant.world_body(), RigidTransform(), HalfSpace(), "ground", friction)
 
 
@@ -41,7 +50,7 @@ class Drake:
     }
 
     def __init__(self, task):
-        self.version = version("drake")
+        self.version = VERSION
         self.scene, self.urdf = task.json("laikago.json"), task.text("laikago.urdf")
         self.diagram, self.plant = self.built(has_servos=True)
         # servos inside its contact solver have no part in its gradient (their stiffness is missing from the Jacobian), so
@@ -55,7 +64,7 @@ class Drake:
         config = MultibodyPlantConfig(
             time_step=scene["dt"], discrete_contact_approximation="sap", contact_model="point"
         )
-        plant, _ = AddMultibodyPlant(config, contact_config(scene["friction"]), builder)
+        plant, _ = AddMultibodyPlant(config, contact_config(), builder)
         (robot,) = Parser(plant).AddModelsFromString(self.urdf, "urdf")
         add_ground(plant, scene["friction"])
         for name in scene["joints"]:
@@ -157,5 +166,69 @@ class Drake:
         return relative_error(self.jacobian(state)[:, : len(state)] @ turn, (ahead - behind) / (2 * step))
 
 
+class DrakeProblem:
+    """A step after the other in AutoDiffXd, with one derivative for each input."""
+
+    step, note = 1e-4, f"AutoDiffXd, lagged approximation, {SUBSTEPS} steps in one"
+
+    def __init__(self, task, problem):
+        self.problem, builder = problem, DiagramBuilder()
+        config = MultibodyPlantConfig(
+            time_step=problem["dt"] / SUBSTEPS, discrete_contact_approximation="lagged", contact_model="point"
+        )
+        contact = contact_config(*((BOUNCY, 0.0) if problem["restitution"] else (STIFFNESS, DISSIPATION)))
+        plant, _ = AddMultibodyPlant(config, contact, builder)
+        plant.mutable_gravity_field().set_gravity_vector([0, 0, -problem["gravity"]])
+        for robot in problem["robots"]:
+            Parser(plant).AddModelsFromString(task.text(f"{problem['name']}.{robot}.z.urdf"), "urdf")
+        if problem["has_ground"]:
+            add_ground(plant, problem["friction"])
+        for name in problem["controls"]:
+            if not plant.HasJointActuatorNamed(name):
+                plant.AddJointActuator(name, plant.GetJointByName(name))
+        plant.Finalize()
+        self.plant, self.diagram = plant, builder.Build()
+        self.twin = self.diagram.ToAutoDiffXd()
+
+    def place(self, kind, name):
+        joint = self.plant.GetJointByName(name)
+        return joint.position_start() if kind == "q" else self.plant.num_positions() + joint.velocity_start()
+
+    def start(self, given):
+        state = self.plant.GetPositionsAndVelocities(self.plant.CreateDefaultContext())
+        if "floating" in self.problem["name"]:
+            state[6] = 0.1  # the foot's balls touch the ground
+        for name in self.problem["start"]:
+            state[self.place("q", name)], state[self.place("qd", name)] = given["q"][name], given["qd"][name]
+        return state, np.array(list(given["u"].values()))
+
+    def rolled(self, diagram, state, u):
+        plant = diagram.GetSubsystemByName(self.plant.get_name())
+        context = diagram.CreateDefaultContext()
+        inside = plant.GetMyMutableContextFromRoot(context)
+        plant.SetPositionsAndVelocities(inside, state)
+        if len(u):
+            plant.get_actuation_input_port().FixValue(inside, u)
+        for _ in range(SUBSTEPS * self.problem["steps"]):
+            diagram.ExecuteForcedEvents(context)
+        last = plant.GetPositionsAndVelocities(inside)
+        return np.array([last[self.place(kind, name)] for kind, name in self.problem["outputs"]])
+
+    def outputs(self, given):
+        return self.rolled(self.diagram, *self.start(given))
+
+    def jacobian(self):
+        state, u = self.start(start_of(self.problem))
+        n, inputs = len(state), self.problem["inputs"]
+        seeds = np.zeros((n + len(u), len(inputs)))
+        for column, (kind, name) in enumerate(inputs):
+            seeds[n if kind == "u" else self.place(kind, name), column] = 1.0
+        given = InitializeAutoDiff(np.concatenate([state, u]), gradient=seeds).ravel()
+        return ExtractGradient(self.rolled(self.twin, given[:n], given[n:]).reshape(-1, 1))
+
+
 if __name__ == "__main__":
-    play(Drake, {"laikago": laikago})
+    play({
+        "laikago": lambda task: laikago(task, Drake(task)),
+        "correctness": lambda task: correctness(task, DrakeProblem, VERSION),
+    })  # fmt: skip

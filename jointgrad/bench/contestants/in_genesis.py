@@ -105,4 +105,4 @@ class Genesis:
 
 
 if __name__ == "__main__":
-    play(Genesis, {"laikago": laikago})
+    play({"laikago": lambda task: laikago(task, Genesis(task))})

@@ -4,10 +4,13 @@ import jax
 import jax.numpy as jnp
 import mujoco
 import numpy as np
+from known import correctness, start_of
 from mujoco import mjx
+from mujoco_known import SUBSTEPS, hard_model, indices, start_state
 from protocol import play, version
 from workload import CHECK_STEPS, WEIGHTS, direction, laikago, slope_error
 
+VERSION = version("mujoco-mjx", "jax")
 # reverse mode refuses loops of unknown length, so that its solver gets one iteration there; running forward it gets
 # enough to agree with MuJoCo
 FORWARD, REVERSE = (4, 8), (1, 4)
@@ -23,7 +26,7 @@ class MJX:
     }
 
     def __init__(self, task):
-        self.version = version("mujoco-mjx", "jax")
+        self.version = VERSION
         self.scene, self.xml = task.json("laikago.json"), task.text("laikago.xml")
         self.compiled = {}
 
@@ -118,5 +121,54 @@ class MJX:
             return slope_error(lambda u: float(run(u)), gradient, u, direction(*u.shape), 1e-5)
 
 
+class MJXProblem:
+    """Derivatives in forward mode, which allows its solver as many iterations as it likes."""
+
+    step, note = 1e-5, f"64-bit, forward mode, {SUBSTEPS} steps in one"
+
+    def __init__(self, task, problem):
+        jax.config.update("jax_enable_x64", True)
+        self.problem = problem
+        self.host = hard_model(task, problem)
+        self.host.opt.iterations, self.host.opt.tolerance = 20, 1e-12
+        self.in_q, self.in_v = indices(self.host, problem)
+        self.run = jax.jit(self.motion())
+
+    def motion(self):
+        """The outputs as a function of q, qd and u."""
+        model, data = mjx.put_model(self.host), mjx.put_data(self.host, mujoco.MjData(self.host))
+        shape = jax.eval_shape(lambda d: mjx.step(model, d), data)
+        data = jax.tree_util.tree_map(lambda a, b: jnp.asarray(a).astype(b.dtype), data, shape)
+
+        def outputs(q, qd, u):
+            start = data.replace(qpos=q, qvel=qd, ctrl=u)
+            last = jax.lax.fori_loop(0, SUBSTEPS * self.problem["steps"], lambda _, d: mjx.step(model, d), start)
+            at = {"q": (last.qpos, self.in_q), "qd": (last.qvel, self.in_v)}
+            return jnp.stack([at[kind][0][at[kind][1][name]] for kind, name in self.problem["outputs"]])
+
+        return outputs
+
+    def state(self, given):
+        found = start_state(self.host, self.problem, given, self.in_q, self.in_v)
+        return tuple(jnp.asarray(x, float) for x in found)
+
+    def outputs(self, given):
+        return np.asarray(self.run(*self.state(given)))
+
+    def jacobian(self):
+        state = self.state(start_of(self.problem))
+        push = jax.jit(lambda turn: jax.jvp(self.run, state, turn)[1])
+        columns = []
+        for kind, name in self.problem["inputs"]:
+            turn = [jnp.zeros_like(x) for x in state]
+            which = ("q", "qd", "u").index(kind)
+            turn[which] = turn[which].at[0 if kind == "u" else (self.in_q, self.in_v)[which][name]].set(1.0)
+            columns.append(np.asarray(push(tuple(turn))))
+        return np.array(columns).T
+
+
 if __name__ == "__main__":
-    play(MJX, {"laikago": laikago})
+    play({
+        "laikago": lambda task: laikago(task, MJX(task)),
+        "correctness": lambda task: correctness(task, MJXProblem, VERSION),
+    })  # fmt: skip

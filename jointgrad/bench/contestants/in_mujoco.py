@@ -2,10 +2,13 @@
 
 import mujoco
 import numpy as np
+from known import correctness
 from mujoco import rollout
+from mujoco_known import MuJoCoProblem
 from protocol import play, version
 from workload import CHECK_STEPS, STANDS_AFTER, WEIGHTS, direction, laikago, slope_error
 
+VERSION = version("mujoco", "mujoco-core")
 EPSILON = 1e-6  # of its differences
 
 
@@ -13,7 +16,7 @@ class MuJoCo:
     notes = {"backward": "mjd_transitionFD (one-sided, all columns of A and B) and their products; MuJoCo has no other gradient"}
 
     def __init__(self, task):
-        self.version = version("mujoco", "mujoco-core")
+        self.version = VERSION
         self.scene, self.cores = task.json("laikago.json"), task.cores
         self.model = mujoco.MjModel.from_xml_string(task.text("laikago.xml"))
         self.data = mujoco.MjData(self.model)
@@ -130,4 +133,7 @@ class Crowd:
 
 
 if __name__ == "__main__":
-    play(MuJoCo, {"laikago": laikago, "robots": robots})
+    play({
+        "laikago": lambda task: laikago(task, MuJoCo(task)), "robots": lambda task: robots(task, MuJoCo(task)),
+        "correctness": lambda task: correctness(task, MuJoCoProblem, VERSION),
+    })  # fmt: skip

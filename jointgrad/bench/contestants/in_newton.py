@@ -126,4 +126,4 @@ class Newton:
 
 
 if __name__ == "__main__":
-    play(Newton, {"laikago": laikago})
+    play({"laikago": lambda task: laikago(task, Newton(task))})

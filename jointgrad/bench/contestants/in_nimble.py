@@ -6,10 +6,12 @@ import tempfile
 import nimblephysics as nimble
 import numpy as np
 import torch
+from known import correctness, start_of
 from protocol import play, version
 from workload import CHECK_STEPS, WEIGHTS, direction, laikago, slope_error
 
 torch.set_num_threads(1)
+VERSION = version("nimblephysics", "torch")
 GROUND = (
     '<?xml version="1.0"?><robot name="ground"><link name="slab"><inertial><mass value="1"/>'
     '<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial><collision><origin xyz="0 -0.5 0"/>'
@@ -40,7 +42,7 @@ class Nimble:
     }
 
     def __init__(self, task):
-        self.version = version("nimblephysics", "torch")
+        self.version = VERSION
         self.scene = task.json("laikago.json")
         self.world = world = nimble.simulation.World()
         world.setGravity([0, -9.81, 0])
@@ -106,5 +108,65 @@ class Nimble:
         return slope_error(loss, gradient, np.zeros_like(du), du, 1e-3)
 
 
+class NimbleProblem:
+    step, note = 1e-5, "through PyTorch"
+
+    def __init__(self, task, problem):
+        self.problem, self.world = problem, nimble.simulation.World()
+        self.world.setGravity([0, -problem["gravity"], 0])
+        self.world.setTimeStep(problem["dt"])
+        skeletons = [loaded(self.world, task.text(f"{problem['name']}.{robot}.y.urdf")) for robot in problem["robots"]]
+        if problem["has_ground"]:
+            skeletons.append(loaded(self.world, GROUND))
+        for skeleton in skeletons:
+            set_friction(skeleton, problem["friction"])
+            for i in range(skeleton.getNumBodyNodes()):
+                skeleton.getBodyNode(i).setRestitutionCoeff(problem["restitution"])
+            for i in range(skeleton.getNumJoints()):
+                skeleton.getJoint(i).setPositionLimitEnforced(True)
+        self.index = {}
+        for skeleton in skeletons:
+            for i in range(skeleton.getNumDofs()):
+                self.index[skeleton.getDofByIndex(i).getName()] = len(self.index)
+
+    def start(self, given):
+        n = self.world.getNumDofs()
+        state = np.zeros(2 * n)
+        if "floating" in self.problem["name"]:
+            state[4] = 0.1  # the foot's balls touch the ground
+        for name in self.problem["start"]:
+            state[self.index[name]], state[n + self.index[name]] = given["q"][name], given["qd"][name]
+        action = np.zeros(self.world.getActionSize())
+        for name, force in given["u"].items():
+            action[self.index[name]] = force
+        return torch.tensor(state), torch.tensor(action)
+
+    def rolled(self, state, action):
+        for _ in range(self.problem["steps"]):
+            state = nimble.timestep(self.world, state, action)
+        return [state[self.place(kind, name)] for kind, name in self.problem["outputs"]]
+
+    def place(self, kind, name):
+        return self.index[name] + (self.world.getNumDofs() if kind == "qd" else 0)
+
+    def outputs(self, given):
+        with torch.no_grad():
+            return [float(x) for x in self.rolled(*self.start(given))]
+
+    def jacobian(self):
+        state, action = (x.requires_grad_() for x in self.start(start_of(self.problem)))
+        rows = []
+        for output in self.rolled(state, action):
+            by_state, by_action = torch.autograd.grad(output, (state, action), retain_graph=True)
+            rows.append([
+                float(by_action[self.index[name]] if kind == "u" else by_state[self.place(kind, name)])
+                for kind, name in self.problem["inputs"]
+            ])  # fmt: skip
+        return rows
+
+
 if __name__ == "__main__":
-    play(Nimble, {"laikago": laikago})
+    play({
+        "laikago": lambda task: laikago(task, Nimble(task)),
+        "correctness": lambda task: correctness(task, NimbleProblem, VERSION),
+    })  # fmt: skip

@@ -1,22 +1,25 @@
 """jointgrad itself, measured like everyone else."""
 
 import numpy as np
+from known import correctness
 from ours_checkpoint import checkpoint
+from ours_known import OurProblem, WithSprings
 from ours_robots import robots
-from protocol import play, version
+from protocol import play
 from workload import CHECK_STEPS, WEIGHTS, direction, laikago, slope_error
 
 import jointgrad as jg
 from jointgrad.bench.scene import DT, released, world_of
 
 WRT = ("state", "u")
+VERSION = f"jointgrad {jg.__version__}"
 
 
 class Ours:
     notes = {"backward": "to the start and all controls; forward run again on the way"}
 
     def __init__(self, task):
-        self.version = version("jointgrad") or f"jointgrad {jg.__version__}"
+        self.version = VERSION
         self.task, self.threads = task, task.cores
         self.has_ground = task.get("contact", True)
         self.model = world_of().compile(dt=DT, contact=jg.Impulse() if self.has_ground else None)
@@ -61,5 +64,12 @@ class Ours:
         return slope_error(loss, gradient, u, direction(*u.shape), 1e-5)
 
 
+def known(task):
+    correctness(task, WithSprings if task.get("springs") else OurProblem, VERSION)
+
+
 if __name__ == "__main__":
-    play(Ours, {"laikago": laikago, "robots": robots, "checkpoint": checkpoint})
+    play({
+        "laikago": lambda task: laikago(task, Ours(task)), "robots": lambda task: robots(task, VERSION),
+        "checkpoint": lambda task: checkpoint(task, VERSION), "correctness": known,
+    })  # fmt: skip

@@ -94,4 +94,4 @@ class Pinocchio:
 
 
 if __name__ == "__main__":
-    play(Pinocchio, {"laikago": laikago})
+    play({"laikago": lambda task: laikago(task, Pinocchio(task))})

@@ -2,6 +2,8 @@
 that Qiao 2021 measured."""
 
 import numpy as np
+from known import correctness, start_of
+from ours_known import OurProblem
 from protocol import play, version
 from workload import WEIGHTS, laikago
 
@@ -98,5 +100,33 @@ class InJax(Plain):
         return there, lambda: self.jax.block_until_ready(kept["pull"](self.number(1.0)))
 
 
+class PlainProblem(OurProblem):
+    """Problems with known derivatives, differentiated by PyTorch."""
+
+    note = "impulses, differentiated by PyTorch"
+
+    def jacobian(self):
+        import torch
+
+        start, u = self.state(start_of(self.problem))
+        q, qd, u = (torch.tensor(x, requires_grad=True) for x in (start.q, start.qd, u))
+        given, now = {"q": q, "qd": qd, "u": u}, (q, qd)
+        for _ in range(self.steps):
+            now = jg.plain.step(self.model, *now, u if self.model.nu else None)
+        rows = []
+        for kind, name in self.problem["outputs"]:
+            last = now[0][self.in_q[name]] if kind == "q" else now[1][self.in_v[name]]
+            found = dict(zip(given, torch.autograd.grad(last, list(given.values()), retain_graph=True, allow_unused=True)))  # noqa: B905
+            rows.append([self.picked(found, kind, name) for kind, name in self.problem["inputs"]])
+        return rows
+
+    def picked(self, found, kind, name):
+        place = {"q": self.in_q, "qd": self.in_v}.get(kind, {name: 0})[name]
+        return float(found[kind][place])
+
+
 if __name__ == "__main__":
-    play(lambda task: {"torch": InTorch, "jax": InJax}[task["framework"]](task), {"laikago": laikago})
+    play({
+        "laikago": lambda task: laikago(task, {"torch": InTorch, "jax": InJax}[task["framework"]](task)),
+        "correctness": lambda task: correctness(task, PlainProblem, version("torch")),
+    })  # fmt: skip

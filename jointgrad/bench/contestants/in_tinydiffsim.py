@@ -79,4 +79,4 @@ class TinyDiffSim:
 
 
 if __name__ == "__main__":
-    play(TinyDiffSim, {"laikago": laikago})
+    play({"laikago": lambda task: laikago(task, TinyDiffSim(task))})

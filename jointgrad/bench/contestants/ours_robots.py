@@ -11,7 +11,7 @@ HEIGHT_TOLERANCE = 1e-6  # robots that do not meet do not notice each other
 CHECK_STEPS = 200
 
 
-def robots(task, ours):
+def robots(task, version):
     worlds = {}
     for part, sizes in task["parts"].items():
         for size in sizes:
@@ -19,7 +19,7 @@ def robots(task, ours):
             count, steps, batch = (size if x is None else x for x in (count, steps, batch))
             if count not in worlds:
                 worlds[count] = world(count)
-            measure(task, ours, part, size, worlds[count], count, steps, batch)
+            measure(task, version, part, size, worlds[count], count, steps, batch)
 
 
 def world(count):
@@ -36,7 +36,7 @@ def stands(model, q, targets):
     return float(np.ptp(last.q[np.array(bases) + 2]))
 
 
-def measure(task, ours, part, size, world, count, steps, batch):
+def measure(task, version, part, size, world, count, steps, batch):
     model, q, targets, apart = world
     start = jg.State(np.tile(q, (batch, 1)), np.zeros((batch, model.nv)))
     u, bar = np.tile(targets, (steps, batch, 1)), np.zeros((batch, model.nq))
@@ -57,7 +57,7 @@ def measure(task, ours, part, size, world, count, steps, batch):
     work = count * steps * batch
     task.say(
         status="measured", part=part, size=size, robots=count, steps=steps, batch=batch, cores=task.cores,
-        version=ours.version, forward_us=1e6 * forward["best"] / work, backward_us=1e6 * backward["best"] / work,
+        version=version, forward_us=1e6 * forward["best"] / work, backward_us=1e6 * backward["best"] / work,
         forward_median_us=1e6 * forward["median"] / work, backward_median_us=1e6 * backward["median"] / work,
         repeats=forward["repeats"], memory_bytes=grown, memory_per_robot_step=grown / work,
         check=f"heights of its robots differ by {apart:.0e} m", ok=apart < HEIGHT_TOLERANCE,

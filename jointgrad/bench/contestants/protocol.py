@@ -126,11 +126,11 @@ def relative_error(found, expected):
     return float(np.abs(found - expected).max() / (scale if scale else 1.0))
 
 
-def play(contestant_of, suites):
-    """Do what the task says: `contestant_of(task)` makes the simulator, `suites` says by name what to do with it."""
+def play(suites):
+    """Do what the task says: `suites` has a function of the task for each suite that the contestant takes part in."""
     task = received()
     suite = suites.get(task["suite"])
     if suite is None:
         task.say(status="not offered", reason=f"has no part in the suite {task['suite']}")
         return
-    suite(task, contestant_of(task))
+    suite(task)
