@@ -7,7 +7,7 @@ from pathlib import Path
 
 from .peers import Record
 from .printed import laikago_records
-from .results import Table, Verdict, duration, peers_in, size, times, where
+from .results import Table, Verdict, duration, size, times, where
 from .scene import write_laikago
 from .suite import Job, Plan, Suite
 
@@ -51,7 +51,9 @@ def settings_in(records: Sequence[Record]) -> list[tuple[int, int]]:
 def tables(records: Sequence[Record]) -> list[Table]:
     found = [summary(records)]
     for what, words in (("forward", "Forward"), ("backward", "Backward")):
-        found.append(by_steps(records, what, f"{words}: time per robot and step, by number of steps", "best_us", duration))
+        found.append(
+            by_steps(records, what, f"{words}: time per robot and step, by number of steps", "best_us", duration)
+        )
     found.append(by_steps(records, "backward", "Memory of a whole gradient, by number of steps", "memory_bytes", size))
     return [*found, checks(records)]
 
@@ -96,7 +98,11 @@ def reference_steps(records: Sequence[Record]) -> int:
 def figure_of(records: Sequence[Record], key: str, **which) -> Record | None:
     """Of a contestant at the reference length, or at its own longest where it did not get so far."""
     steps = reference_steps(records)
-    mine = [r for r in where(records, **which) if r["status"] in ("measured", "printed") and key in r and r["steps"] <= steps]
+    mine = [
+        r
+        for r in where(records, **which)
+        if r["status"] in ("measured", "printed") and key in r and r["steps"] <= steps
+    ]
     return max(mine, key=lambda r: r["steps"], default=None)
 
 
@@ -149,7 +155,11 @@ def checks(records: Sequence[Record]) -> Table:
 def verdicts(records: Sequence[Record]) -> list[Verdict]:
     """Every live peer whose check was passed, forward, backward and memory."""
     found = []
-    named = {"forward": ("best_us", "forward"), "backward": ("best_us", "backward"), "memory": ("memory_bytes", "backward")}
+    named = {
+        "forward": ("best_us", "forward"),
+        "backward": ("best_us", "backward"),
+        "memory": ("memory_bytes", "backward"),
+    }
     for peer, title, batch, cores in rows_of(records):
         mine = where(records, peer=peer, batch=batch, cores=cores, status="measured")
         if peer == rival_of(peer) or not mine:
@@ -185,5 +195,5 @@ def draw(records: Sequence[Record], folder: Path) -> list[Path]:
 
 SUITE = Suite(
     "laikago", "one Laikago, 50 to 5,000 steps: time and memory beside all peers (Qiao 2021, tables 1-3)",
-    jobs, tables, draw, verdicts, write_laikago, laikago_records(), NOTE,
+    jobs, tables, draw, verdicts, lambda plan: write_laikago(plan.scene), laikago_records(), NOTE,
 )  # fmt: skip

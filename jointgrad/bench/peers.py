@@ -133,6 +133,8 @@ def run(peer: Peer, task: Record, seconds: float, folder: Path = HERE / "contest
             clock.cancel()
             process.kill()
             process.wait()
+            if process.stdout is not None:
+                process.stdout.close()
         if process.returncode:
             complaints.seek(0)
             yield failure(peer, "failed", _reason(process.returncode, is_late, seconds, complaints.read()))

@@ -83,7 +83,9 @@ def draw_verdicts(
     columns: Sequence[str], rows: Sequence[tuple[str, Sequence[float | None]]], limits: tuple[float, float], path: Path
 ) -> Path:
     """A field for each answer: green below the first limit, yellow below the second, red above, grey for none."""
-    figure = new_figure(1.6 + 1.15 * len(columns), 0.9 + 0.4 * len(rows), "Derivatives with known answers: relative error")
+    figure = new_figure(
+        1.6 + 1.15 * len(columns), 0.9 + 0.4 * len(rows), "Derivatives with known answers: relative error"
+    )
     axes = figure.subplots()
     for i, (_, errors) in enumerate(rows):
         for j, error in enumerate(errors):

@@ -35,7 +35,7 @@ def laikago_records() -> list[Record]:
     found = []
     for name in FORWARD_MS:
         for k, steps in enumerate(STEPS):
-            told = {"peer": f"printed {name}", "title": f"{name} (printed)", "status": "printed", "note": NOTE}
+            told: Record = {"peer": f"printed {name}", "title": f"{name} (printed)", "status": "printed", "note": NOTE}
             told |= {"steps": steps, "batch": 1, "cores": 1}
             forward, backward = FORWARD_MS[name][k], BACKWARD_MS.get(name, (None,) * 5)[k]
             if forward is not None:

@@ -54,7 +54,18 @@ class Problem:
 
     def spec(self) -> dict[str, Any]:
         """All that a contestant must know beside the files."""
-        names = ("name", "words", "steps", "start", "inputs", "outputs", "gravity", "friction", "restitution", "has_ground")
+        names = (
+            "name",
+            "words",
+            "steps",
+            "start",
+            "inputs",
+            "outputs",
+            "gravity",
+            "friction",
+            "restitution",
+            "has_ground",
+        )
         said = {name: getattr(self, name) for name in names}
         bases = {robot.name: robot.base for robot in self.robots}
         return said | {"dt": DT, "robots": bases, "controls": dict(self.controls), "expected": self.expected}

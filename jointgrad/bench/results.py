@@ -25,7 +25,7 @@ class Table:
 
     title: str
     head: tuple[str, ...]
-    rows: list[tuple[str, ...]]
+    rows: Sequence[tuple[str, ...]]
     note: str = ""
 
 

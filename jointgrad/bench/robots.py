@@ -27,14 +27,19 @@ NOTE = (
 )
 
 
-def write_scene(folder: Path) -> None:
+def counts_of(plan: Plan) -> tuple[int, ...]:
+    return (1, 2, 5) if plan.is_quick else ROBOTS
+
+
+def write_scene(plan: Plan) -> None:
     """One MJCF file for each number of robots, for MuJoCo."""
     import json
 
     import jointgrad as jg
 
+    folder = plan.scene
     write_laikago(folder)
-    for count in ROBOTS:
+    for count in counts_of(plan):
         world = world_of(count)
         q, targets = released(world.compile(dt=DT))
         (folder / f"robots{count}.xml").write_text(jg.to_mjcf(world))
@@ -42,10 +47,12 @@ def write_scene(folder: Path) -> None:
 
 
 def jobs(plan: Plan) -> list[Job]:
-    parts = {"robots": [1, 2, 5], "steps": [50, 100], "batch": [1, 8, 16]} if plan.is_quick else {
+    parts = {"robots": list(counts_of(plan)), "steps": [50, 100], "batch": [1, 8, 16]} if plan.is_quick else {
         "robots": list(ROBOTS), "steps": list(STEPS), "batch": list(BATCHES),
     }  # fmt: skip
-    shape = dict(SHAPE) if not plan.is_quick else {"robots": (None, 20, 1), "steps": (2, None, 1), "batch": (1, 20, None)}
+    shape = (
+        dict(SHAPE) if not plan.is_quick else {"robots": (None, 20, 1), "steps": (2, None, 1), "batch": (1, 20, None)}
+    )
     task = {
         "suite": "robots", "cores": 1, "parts": parts, "shape": shape, "scene": str(plan.scene),
         "repeats": 3 if plan.is_quick else 7, "seconds": 5 if plan.is_quick else 240,
@@ -69,10 +76,14 @@ def growth(records: Sequence[Record], key: str) -> str:
 def table(records: Sequence[Record], part: str) -> Table:
     ours = where(records, peer="ours", part=part, status="measured")
     theirs = {r["size"]: r for r in where(records, peer="mujoco", part=part, status="measured")}
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for r in ours:
         rival = theirs.get(r["size"])
-        compared = ("-", "-") if rival is None else (duration(rival["forward_us"]), times(rival["forward_us"] / r["forward_us"]))
+        compared = (
+            ("-", "-")
+            if rival is None
+            else (duration(rival["forward_us"]), times(rival["forward_us"] / r["forward_us"]))
+        )
         cells = duration(r["forward_us"]), duration(r["backward_us"]), size(r["memory_per_robot_step"])
         rows.append((f"{r['size']:,}", *cells, *compared))
     slopes = [growth(ours, key) for key in COLUMNS]

@@ -16,7 +16,7 @@ from . import peers as contestants
 from .catalogue import SUITES
 from .peers import Peer, Record
 from .results import Results, Table, duration, origin, troubles
-from .suite import Job, Plan, Suite
+from .suite import Plan, Suite
 
 
 def chosen_peers(names: Sequence[str]) -> dict[str, Peer]:
@@ -61,7 +61,8 @@ def run_suite(
 ) -> None:
     console.print(f"{suite.name}: {suite.about}", style="bold", highlight=False)
     began = time.perf_counter()
-    suite.write_scene(plan.scene)
+    plan.scene.mkdir(parents=True, exist_ok=True)
+    suite.write_scene(plan)
     results.records += suite.printed
     jobs = [job for job in suite.jobs(plan) if job.peer in chosen]
     columns = TextColumn("{task.description}"), BarColumn(bar_width=20), MofNCompleteColumn(), TimeElapsedColumn()
@@ -69,16 +70,12 @@ def run_suite(
         bar = bars.add_task(suite.name, total=len(jobs), last="")
         for job in jobs:
             bars.update(bar, description=f"{suite.name}: {chosen[job.peer].title}")
-            for record in asked(chosen[job.peer], job):
+            for record in contestants.run(chosen[job.peer], job.task, job.seconds):
                 results.records.append(record)
                 bars.update(bar, last=brief(record))
             results.origin["seconds"] = round(time.perf_counter() - began, 1)
             results.save(folder)
             bars.advance(bar)
-
-
-def asked(peer: Peer, job: Job) -> list[Record] | object:
-    return contestants.run(peer, job.task, job.seconds)
 
 
 def brief(record: Record) -> str:

@@ -22,7 +22,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Plan:
-    """How much to do: a quick run has the same parts, smaller."""
+    """How much to do, and where what all contestants read is written: a quick run has the same parts, smaller."""
 
     is_quick: bool
     scene: Path
@@ -36,6 +36,6 @@ class Suite:
     tables: Callable[[Sequence[Record]], list[Table]]
     draw: Callable[[Sequence[Record], Path], list[Path]]
     verdicts: Callable[[Sequence[Record]], list[Verdict]]
-    write_scene: Callable[[Path], None]
+    write_scene: Callable[[Plan], None]
     printed: list[Record] = field(default_factory=list)
     note: str = ""

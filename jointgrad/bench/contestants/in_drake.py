@@ -20,7 +20,6 @@ from pydrake.all import (
 )
 from workload import STANDS_AFTER, WEIGHTS, laikago
 
-
 VERSION = version("drake")
 # of problems with known derivatives: hard contact (N/m, s/m), and what steps it takes to resolve it; the SAP approximation
 # itself lets sliding bodies glide, which the lagged one does not
@@ -81,7 +80,7 @@ class Drake:
         given = np.array(self.scene["q"])
         positions = self.plant.GetPositions(self.plant.CreateDefaultContext())
         positions[:7] = np.concatenate([given[3:7], given[:3]])
-        for name, value in zip(self.scene["joints"], given[7:]):  # noqa: B905
+        for name, value in zip(self.scene["joints"], given[7:], strict=True):
             positions[self.plant.GetJointByName(name).position_start()] = value
         return np.concatenate([positions, np.zeros(self.plant.num_velocities())])
 
@@ -123,7 +122,7 @@ class Drake:
     def torques(self, plant, state, targets):
         """Of the servos, in the order of the actuators, of whatever kind of number."""
         found = []
-        for name, target in zip(self.scene["joints"], targets):  # noqa: B905
+        for name, target in zip(self.scene["joints"], targets, strict=True):
             joint = plant.GetJointByName(name)
             q, v = state[joint.position_start()], state[plant.num_positions() + joint.velocity_start()]
             found.append(self.scene["stiffness"] * (target - q) - self.scene["damping"] * v)

@@ -48,7 +48,7 @@ class Genesis:
         given = self.scene[q]
         values = np.zeros(19)
         values[:7] = given[:7]
-        for name, value in zip(self.scene["joints"], given[7:]):  # noqa: B905
+        for name, value in zip(self.scene["joints"], given[7:], strict=True):
             values[int(np.ravel(robot.get_joint(name).qs_idx_local)[0])] = value
         robot.set_qpos(torch.tensor(values, dtype=gs.tc_float))
 

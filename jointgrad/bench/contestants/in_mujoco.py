@@ -13,7 +13,9 @@ EPSILON = 1e-6  # of its differences
 
 
 class MuJoCo:
-    notes = {"backward": "mjd_transitionFD (one-sided, all columns of A and B) and their products; MuJoCo has no other gradient"}
+    notes = {
+        "backward": "mjd_transitionFD (one-sided, all columns of A and B) and their products; MuJoCo has no other gradient"
+    }
 
     def __init__(self, task):
         self.version = VERSION

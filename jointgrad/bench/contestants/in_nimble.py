@@ -51,7 +51,7 @@ class Nimble:
         for skeleton in (self.robot, loaded(world, GROUND)):
             set_friction(skeleton, self.scene["friction"])
         self.index = {self.robot.getDofByIndex(i).getName(): i for i in range(self.robot.getNumDofs())}
-        for name, target in zip(self.scene["joints"], self.scene["targets"]):  # noqa: B905
+        for name, target in zip(self.scene["joints"], self.scene["targets"], strict=True):
             dof = self.robot.getDofByIndex(self.index[name])
             dof.setSpringStiffness(self.scene["stiffness"])
             dof.setRestPosition(target)
@@ -61,7 +61,7 @@ class Nimble:
         state = np.zeros(2 * self.world.getNumDofs())
         given = self.scene[q]
         state[0], state[4] = -np.pi / 2, given[2]  # turned from z up to y up
-        for name, value in zip(self.scene["joints"], given[7:]):  # noqa: B905
+        for name, value in zip(self.scene["joints"], given[7:], strict=True):
             state[self.index[name]] = value
         return state
 

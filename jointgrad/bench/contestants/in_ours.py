@@ -3,6 +3,7 @@
 import numpy as np
 from known import correctness
 from ours_checkpoint import checkpoint
+from ours_gradients import gradients
 from ours_known import OurProblem, WithSprings
 from ours_robots import robots
 from protocol import play
@@ -71,5 +72,6 @@ def known(task):
 if __name__ == "__main__":
     play({
         "laikago": lambda task: laikago(task, Ours(task)), "robots": lambda task: robots(task, VERSION),
-        "checkpoint": lambda task: checkpoint(task, VERSION), "correctness": known,
+        "checkpoint": lambda task: checkpoint(task, VERSION),
+        "gradients": lambda task: gradients(task, VERSION), "correctness": known,
     })  # fmt: skip

@@ -4,6 +4,7 @@ that Qiao 2021 measured."""
 import numpy as np
 from known import correctness, start_of
 from ours_known import OurProblem
+from plain_gradients import in_jax, in_torch
 from protocol import play, version
 from workload import WEIGHTS, laikago
 
@@ -116,7 +117,8 @@ class PlainProblem(OurProblem):
         rows = []
         for kind, name in self.problem["outputs"]:
             last = now[0][self.in_q[name]] if kind == "q" else now[1][self.in_v[name]]
-            found = dict(zip(given, torch.autograd.grad(last, list(given.values()), retain_graph=True, allow_unused=True)))  # noqa: B905
+            bars = torch.autograd.grad(last, list(given.values()), retain_graph=True, allow_unused=True)
+            found = dict(zip(given, bars, strict=True))
             rows.append([self.picked(found, kind, name) for kind, name in self.problem["inputs"]])
         return rows
 
@@ -125,8 +127,16 @@ class PlainProblem(OurProblem):
         return float(found[kind][place])
 
 
+def gradients(task):
+    if task["framework"] == "torch":
+        in_torch(task, version("torch"))
+    else:
+        in_jax(task, version("jax"))
+
+
 if __name__ == "__main__":
     play({
         "laikago": lambda task: laikago(task, {"torch": InTorch, "jax": InJax}[task["framework"]](task)),
+        "gradients": gradients,
         "correctness": lambda task: correctness(task, PlainProblem, version("torch")),
     })  # fmt: skip

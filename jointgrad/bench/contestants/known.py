@@ -23,7 +23,10 @@ def start_of(problem):
 
 
 def correctness(task, solver_of, version):
+    """All problems, unless the task names some."""
     for problem in task.json("problems.json"):
+        if problem["name"] not in task.get("problems", [problem["name"]]):
+            continue
         said = {"problem": problem["name"], "cores": task.cores, "version": version}
         try:
             solver = solver_of(task, problem)

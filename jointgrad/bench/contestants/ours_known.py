@@ -70,4 +70,6 @@ class WithSprings(OurProblem):
         damping = 0.0 if self.problem["restitution"] else DAMPING * SPRING["stiffness"]
         law = jg.Spring(damping=damping, **SPRING)
         dt = self.problem["dt"] / SUBSTEPS
-        return self.given.bouncing_world().compile(dt=dt, integrator="rk4", contact=law, constraints=False), self.problem["steps"] * SUBSTEPS
+        return self.given.bouncing_world().compile(
+            dt=dt, integrator="rk4", contact=law, constraints=False
+        ), self.problem["steps"] * SUBSTEPS

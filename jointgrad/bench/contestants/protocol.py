@@ -29,7 +29,7 @@ class Channel:
         os.dup2(2, 1)
 
     def say(self, **result):
-        print(json.dumps(result), file=self._out, flush=True)
+        print(json.dumps(result, default=lambda number: number.item()), file=self._out, flush=True)
 
 
 class Task:
@@ -72,7 +72,7 @@ class Task:
         for k in range(repeats or self["repeats"]):
             if k >= LEAST_REPEATS and self.seconds_left < 0:
                 break
-            for run, seconds in zip(runs, found):  # noqa: B905, peers may run an older Python
+            for run, seconds in zip(runs, found, strict=True):
                 start = self.clock()
                 run()
                 seconds.append(self.clock() - start)

@@ -58,7 +58,13 @@ def is_too_long(task, per_step, steps, batch):
 def skip(task, contestant, what, steps, batch, per_step):
     reason = f"would take about {per_step * steps * batch:.0f} s, beyond the time given to one contestant"
     task.say(
-        status="skipped", what=what, steps=steps, batch=batch, cores=task.cores, reason=reason, version=contestant.version
+        status="skipped",
+        what=what,
+        steps=steps,
+        batch=batch,
+        cores=task.cores,
+        reason=reason,
+        version=contestant.version,
     )
 
 
