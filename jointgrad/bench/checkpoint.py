@@ -80,17 +80,22 @@ def draw(records: Sequence[Record], folder: Path) -> list[Path]:
     resumed = where(records, way="resumed", status="measured")
     theory = [predicted(records, r) for r in resumed]
     k = [r["size"] for r in resumed]
-    time: list[pictures.Line] = [("eq. 17", k, [t / 1e3 for t, _ in theory], "k:")]
-    memory: list[pictures.Line] = [("eq. 18", k, [m / 1e6 for _, m in theory], "k:")]
+    time: list[pictures.Line] = [("eq. 17", k, [t / 1e3 for t, _ in theory], ":", pictures.THEORY)]
+    memory: list[pictures.Line] = [("eq. 18", k, [m / 1e6 for _, m in theory], ":", pictures.THEORY)]
     both: list[pictures.Line] = []
-    for way, style in (("stored", "o-"), ("resumed", "s--"), ("binomial", "^-")):
+    looks = {
+        "stored": ("o-", pictures.OURS),
+        "resumed": ("s--", pictures.COLOURS["peer"]),
+        "binomial": ("^-", pictures.THIRD),
+    }
+    for way, look in looks.items():
         mine = where(records, way=way, status="measured")
         sizes, times_ms = [r["size"] for r in mine], [r["backward_us"] / 1e3 for r in mine]
         grown = [max(r["memory_bytes"], 1) / 1e6 for r in mine]
-        both.append((way, grown, times_ms, style))
+        both.append((way, grown, times_ms, *look))
         if way != "binomial":
-            time.append((way, sizes, times_ms, style))
-            memory.append((way, sizes, grown, style))
+            time.append((way, sizes, times_ms, *look))
+            memory.append((way, sizes, grown, *look))
     panels = [
         ("time of going back", "interval k", "ms per step", time),
         ("memory at its peak", "interval k", "MB", memory),

@@ -10,13 +10,15 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 COLOURS = {"ours": "#e8710a", "peer": "#2f6db5", "printed": "#b8b8b8", "wrong": "#d9a0a0"}
 MEANING = {"ours": "jointgrad", "peer": "measured here", "printed": "printed in the paper", "wrong": "failed its check"}
 INK = "#222222"
 DPI = 110
 Bar = tuple[str, float, str]  # label, value, kind
-Line = tuple[str, Sequence[float], Sequence[float], str]  # label, x, y, style
+Line = tuple[str, Sequence[float], Sequence[float], str, str]  # label, x, y, style, colour
+OURS, SECOND, THIRD, THEORY = COLOURS["ours"], "#b3520a", "#1a9641", "#222222"
 
 
 def new_figure(width: float, height: float, title: str) -> Figure:
@@ -35,7 +37,7 @@ def draw_bars(panels: Sequence[tuple[str, list[Bar], Callable[[float], str]]], p
         axes.set_title(words, loc="left", fontsize=10)
     kinds = list(dict.fromkeys(bar[2] for _, bars, _ in panels for bar in bars))
     handles = [figure.axes[0].barh([0], [0], color=COLOURS[k], label=MEANING[k]) for k in kinds]
-    figure.legend(handles=handles, loc="upper right", ncols=len(kinds), frameon=False, fontsize=9)
+    figure.legend(handles=handles, loc="outside lower right", ncols=len(kinds), frameon=False, fontsize=9)
     return saved(figure, path)
 
 
@@ -63,14 +65,24 @@ def draw_lines(panels: Sequence[tuple[str, str, str, list[Line]]], path: Path, t
     """Panels (title, x label, y label, lines), both axes logarithmic."""
     figure = new_figure(4.6 * len(panels), 3.8, title)
     for axes, (words, x_label, y_label, lines) in zip(np.ravel(figure.subplots(1, len(panels))), panels, strict=True):
-        for label, x, y, style in lines:
-            axes.plot(x, y, style, label=label, linewidth=1.8, markersize=4)
+        for label, x, y, style, colour in lines:
+            axes.plot(x, y, style, label=label, color=colour, linewidth=1.8, markersize=4)
         axes.set(xscale="log", yscale="log", xlabel=x_label, ylabel=y_label)
+        _plain_ticks(axes)
         axes.set_title(words, loc="left", fontsize=10)
         axes.grid(color="#eeeeee")
         axes.spines[["top", "right"]].set_visible(False)
         axes.legend(frameon=False, fontsize=8)
     return saved(figure, path)
+
+
+def _plain_ticks(axes: Axes) -> None:
+    """1, 2, 5, 10 instead of powers of ten: the axes span few of them."""
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
+        axis.set_minor_formatter(NullFormatter())
+    axes.tick_params(labelsize=8)
 
 
 def saved(figure: Figure, path: Path) -> Path:

@@ -107,13 +107,14 @@ def draw(records: Sequence[Record], folder: Path) -> list[Path]:
     panels = []
     for part in SHAPE:
         lines: list[pictures.Line] = []
-        for peer, key, label, style in (
-            ("ours", "forward_us", "jointgrad, forward", "o-"), ("ours", "backward_us", "jointgrad, backward", "s--"),
-            ("mujoco", "forward_us", "MuJoCo, forward", "^:"),
+        for peer, key, label, style, colour in (
+            ("ours", "forward_us", "jointgrad, forward", "o-", pictures.OURS),
+            ("ours", "backward_us", "jointgrad, backward", "s--", pictures.SECOND),
+            ("mujoco", "forward_us", "MuJoCo, forward", "^:", pictures.COLOURS["peer"]),
         ):  # fmt: skip
             mine = [r for r in where(records, peer=peer, part=part, status="measured") if key in r]
             if mine:
-                lines.append((label, [r["size"] for r in mine], [r[key] for r in mine], style))
+                lines.append((label, [r["size"] for r in mine], [r[key] for r in mine], style, colour))
         panels.append((TITLES[part], part, "µs per robot and step", lines))
     title = "Cost per robot and step: flat is proportional growth, lower is better"
     return [pictures.draw_lines(panels, folder / "robots.png", title)]
