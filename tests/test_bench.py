@@ -280,13 +280,12 @@ def test_interrupted_it_keeps_what_was_measured(tmp_path, monkeypatch):
         if peer.name == "mujoco":
             raise KeyboardInterrupt
         yield record("ours", "forward", 8.0)
-        yield record("ours", "backward", 20.0)
 
     monkeypatch.setattr(peers, "run", interrupted)
     console = Console(file=io.StringIO(), width=200)
     assert run.run(("laikago",), True, tmp_path, ("mujoco",), console) == 130
     said = json.loads((tmp_path / "laikago" / "results.json").read_text())
-    assert not said["complete"] and len(where(said["records"], peer="ours")) == 2
+    assert not said["complete"] and len(where(said["records"], peer="ours")) == 1
     assert "Interrupted" in console.file.getvalue()
 
 

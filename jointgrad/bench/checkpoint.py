@@ -38,7 +38,7 @@ def predicted(records: Sequence[Record], r: Record) -> tuple[float, float]:
     """Time (us) and memory (bytes) of eqs. 17 and 18."""
     all_kept = where(records, way="stored", size=1)[0]
     forward = all_kept["forward_us"]
-    fewest = max(where(records, way="resumed"), key=lambda x: x["size"])
+    fewest = max(where(records, way="resumed") or where(records, way="stored"), key=lambda x: x["size"])
     simulation = max(0.0, fewest["memory_bytes"] - fewest["state_bytes"] * fewest["steps"] / fewest["size"])
     time = backward_time(r["size"], forward, all_kept["backward_us"] - forward)
     return time, peak_memory(r["size"], r["steps"], r["state_bytes"], simulation)

@@ -49,7 +49,7 @@ def cell(found: list[Record]) -> str:
     r = found[-1]
     if r["status"] != "measured":
         return r["status"]
-    doubt = f" [own {r['own_error']:.0e}]" if r["own_error"] > 1e-3 else ""
+    doubt = f" (own {r['own_error']:.0e})" if r["own_error"] > 1e-3 else ""
     return f"{verdict_of(r['error'])} {r['error']:.0e}{doubt}"
 
 
@@ -89,7 +89,8 @@ def verdicts(records: Sequence[Record]) -> list[Verdict]:
             level = {"right": 2, "rough": 1, "WRONG": 0}
             mine, theirs = level[verdict_of(ours[-1]["error"])], level[verdict_of(r["error"])]
             ratio = 1.0 if mine == theirs else (mine + 0.5) / (theirs + 0.5)
-            found.append(Verdict(f"correctness, {r['problem']}, beside {r['title']}", ratio))
+            words = f"correctness, {r['problem']}, beside {r['title']}"
+            found.append(Verdict(words, ratio, f"its error is {r['error']:.0e}, ours {ours[-1]['error']:.0e}"))
     return found
 
 

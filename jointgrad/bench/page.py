@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ..model.errors import InputError
 from .catalogue import SUITES
-from .results import Results, Table, Verdict, load_results, times, troubles
+from .results import Results, Table, Verdict, load_results, troubles
 from .suite import Suite
 
 INTRODUCTION = """# Benchmarks
@@ -54,16 +54,10 @@ def standing(verdicts: Sequence[Verdict]) -> str:
     behind, level = [v for v in verdicts if v.is_behind], [v for v in verdicts if v.is_level]
     ahead = len(verdicts) - len(behind) - len(level)
     lines = ["## Where we are behind", ""]
-    lines += [f"- {v.words}: {behind_words(v)}" for v in behind] or ["Nowhere in this run."]
+    lines += [f"- {v}" for v in behind] or ["Nowhere in this run."]
     if level:
         lines += ["", "Level, within a twentieth:", "", *(f"- {v.words}" for v in level)]
     return "\n".join([*lines, "", f"Ahead in {ahead} of {len(verdicts)} comparisons.", ""])
-
-
-def behind_words(verdict: Verdict) -> str:
-    if verdict.words.startswith("correctness"):
-        return "its derivative is nearer to the truth"
-    return f"it takes {times(verdict.ratio)} of what we take"
 
 
 def origin_words(found: dict[str, Results]) -> str:

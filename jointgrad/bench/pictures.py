@@ -29,7 +29,8 @@ def new_figure(width: float, height: float, title: str) -> Figure:
 
 
 def draw_bars(panels: Sequence[tuple[str, list[Bar], Callable[[float], str]]], path: Path, title: str) -> Path:
-    """Horizontal bars, the shortest on top, each with its figure at its end."""
+    """Horizontal bars, the shortest on top, each with its figure at its end; panels without any are left out."""
+    panels = [panel for panel in panels if panel[1]]
     most = max(len(bars) for _, bars, _ in panels)
     figure = new_figure(5.2 * len(panels), 0.9 + 0.27 * most, title)
     for axes, (words, bars, shown) in zip(np.ravel(figure.subplots(1, len(panels))), panels, strict=True):

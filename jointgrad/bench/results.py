@@ -35,6 +35,10 @@ class Verdict:
 
     words: str
     ratio: float
+    why: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.words}: {self.why or f'it takes {times(self.ratio)} of what we take'}"
 
     @property
     def is_behind(self) -> bool:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table as RichTable
 
@@ -96,7 +97,7 @@ def finish(suite: Suite, results: Results, folder: Path, console: Console) -> No
     print_tables(all_tables(suite, results.records), console)
     for verdict in suite.verdicts(results.records):
         if verdict.is_behind:
-            console.print(f"BEHIND: {verdict.words}: {verdict.ratio:.2g}", style="bold red", highlight=False)
+            console.print(f"BEHIND: {verdict}", style="bold red", highlight=False)
     suite.draw(results.records, folder)
 
 
@@ -111,5 +112,5 @@ def print_tables(tables: Sequence[Table], console: Console) -> None:
         for k, head in enumerate(table.head):
             shown.add_column(head, justify="left" if k == 0 or k == len(table.head) - 1 else "right", overflow="fold")
         for row in table.rows:
-            shown.add_row(*row)
+            shown.add_row(*(escape(word) for word in row))
         console.print(shown, highlight=False)

@@ -11,6 +11,8 @@ from workload import WEIGHTS, laikago
 import jointgrad as jg
 from jointgrad.bench.scene import DT, world_of
 
+SWEEPS = 10  # of problems with known derivatives: enough for them, and each takes long here
+
 
 class Plain:
     notes = {"forward": "one step at a time, operator by operator", "backward": "its own automatic differentiation"}
@@ -104,7 +106,10 @@ class InJax(Plain):
 class PlainProblem(OurProblem):
     """Problems with known derivatives, differentiated by PyTorch."""
 
-    note = "impulses, differentiated by PyTorch"
+    note = f"impulses, {SWEEPS} sweeps, differentiated by PyTorch"
+
+    def compiled(self):
+        return self.given.bouncing_world().compile(contact=jg.Impulse(sweeps=SWEEPS)), self.problem["steps"]
 
     def jacobian(self):
         import torch
