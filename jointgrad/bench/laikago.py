@@ -18,7 +18,7 @@ BATCH = 256
 # who can run many robots at once
 BATCHED = ("ours", "mujoco", "mjx")
 SINGLE = ("ours_air", "pinocchio", "nimble", "drake", "tinydiffsim", "newton", "genesis")
-PLAIN = ("plain_torch", "plain_jax")
+PLAIN = {"plain_torch": 2, "plain_jax": 1}
 NO_CONTACT = ("ours_air", "pinocchio")
 NOTE = (
     "Time per robot and step, best of repeats: processor time on one pinned core, wall time on two. Memory: growth of the process "
@@ -36,8 +36,10 @@ def jobs(plan: Plan) -> list[Job]:
     found = [Job(peer, task | {"cores": 1, "batches": [1, batch]}, 1800.0) for peer in BATCHED]
     found += [Job(peer, task | {"cores": 2, "batches": [batch]}, 1800.0) for peer in BATCHED]
     found += [Job(peer, task | {"cores": 1, "batches": [1]}) for peer in SINGLE]
-    # one step takes seconds: two are enough to know what one costs, and that fifty would take too long
-    return found + [Job(peer, task | {"cores": 1, "batches": [1], "steps": [2, *steps]}) for peer in PLAIN]
+    # one step takes seconds: a few are enough to know what one costs, and that fifty would take too long
+    return found + [
+        Job(peer, task | {"cores": 1, "batches": [1], "steps": [few, *steps]}) for peer, few in PLAIN.items()
+    ]
 
 
 # tables ---------------------------------------------------------------------------------------------------------------

@@ -64,11 +64,6 @@ class Pinocchio:
 
         return there, lambda: self.pulled_back(kept)
 
-    def derivatives(self, q, v, tau):
-        by_q, by_v, inverse = pin.computeABADerivatives(self.model, self.data, q, v, tau)
-        upper = np.triu(inverse)  # the rest is not filled in
-        return by_q, by_v, upper + np.triu(upper, 1).T
-
     def pulled_back(self, states):
         """Cotangents of torques; servos are left out, and so is the small turn of the frame within a step."""
         q_bar, v_bar = np.zeros(self.model.nv), np.zeros(self.model.nv)
@@ -76,7 +71,7 @@ class Pinocchio:
         found = np.empty((len(states), self.model.nv))
         for k in range(len(states) - 1, -1, -1):
             q, v = states[k]
-            by_q, by_v, by_tau = self.derivatives(q, v, self.torque(q, v))
+            by_q, by_v, by_tau = pin.computeABADerivatives(self.model, self.data, q, v, self.torque(q, v))
             a_bar = self.dt * (v_bar + self.dt * q_bar)
             found[k] = by_tau.T @ a_bar
             q_bar, v_bar = q_bar + by_q.T @ a_bar, v_bar + self.dt * q_bar + by_v.T @ a_bar
@@ -86,7 +81,7 @@ class Pinocchio:
         """Of the derivatives of aba by the torque, along one direction."""
         q, v = self.start()
         tau, step = np.ones(self.model.nv), 1e-4
-        by_tau = self.derivatives(q, v, tau)[2]
+        by_tau = pin.computeABADerivatives(self.model, self.data, q, v, tau)[2].copy()
         found = by_tau @ tau
         ahead, behind = (pin.aba(self.model, self.data, q, v, tau * (1 + s)).copy() for s in (step, -step))
         expected = (ahead - behind) / (2 * step)

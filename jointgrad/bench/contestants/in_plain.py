@@ -40,7 +40,7 @@ class Plain:
         return lambda: self.rolled(u)
 
     def gradient_error(self):
-        u = self.controls(2)
+        u = self.controls(1)
         motion = jg.rollout(self.model, jg.State(*self.start), u)
         bar = np.zeros(19)
         bar[:3] = WEIGHTS
