@@ -90,7 +90,9 @@ def verdicts(records: Sequence[Record]) -> list[Verdict]:
             mine, theirs = level[verdict_of(ours[-1]["error"])], level[verdict_of(r["error"])]
             ratio = 1.0 if mine == theirs else (mine + 0.5) / (theirs + 0.5)
             words = f"correctness, {r['problem']}, beside {r['title']}"
-            found.append(Verdict(words, ratio, f"its error is {r['error']:.0e}, ours {ours[-1]['error']:.0e}"))
+            springs = where(records, peer="ours_springs", problem=r["problem"], status="measured")
+            also = f", our springs' {springs[-1]['error']:.0e}" if springs else ""
+            found.append(Verdict(words, ratio, f"its error is {r['error']:.0e}, ours {ours[-1]['error']:.0e}{also}"))
     return found
 
 

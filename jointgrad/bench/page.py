@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ..model.errors import InputError
 from .catalogue import SUITES
-from .results import Results, Table, Verdict, load_results, troubles
+from .results import Results, Table, Verdict, load_results, times, troubles
 from .suite import Suite
 
 INTRODUCTION = """# Benchmarks
@@ -50,14 +50,22 @@ def write_page(out: Path, page: Path) -> Path:
 
 
 def standing(verdicts: Sequence[Verdict]) -> str:
-    """Behind first, then level, then how many are ahead."""
-    behind, level = [v for v in verdicts if v.is_behind], [v for v in verdicts if v.is_level]
-    ahead = len(verdicts) - len(behind) - len(level)
+    """Behind first, then level, then how many are ahead and who is nearest."""
+    behind, level = [v for v in verdicts if v.is_behind], [v for v in verdicts if v.is_level and not v.why]
+    ahead = sorted((v for v in verdicts if v.ratio > 1.05), key=lambda v: v.ratio)
     lines = ["## Where we are behind", ""]
     lines += [f"- {v}" for v in behind] or ["Nowhere in this run."]
     if level:
-        lines += ["", "Level, within a twentieth:", "", *(f"- {v.words}" for v in level)]
-    return "\n".join([*lines, "", f"Ahead in {ahead} of {len(verdicts)} comparisons.", ""])
+        lines += ["", "Level, within a twentieth: " + "; ".join(v.words for v in level) + "."]
+    lines += [
+        "",
+        f"Ahead in {len(ahead)} of {len(verdicts)} comparisons, level in {len(verdicts) - len(ahead) - len(behind)}.",
+    ]
+    measured = [v for v in ahead if not v.why]
+    if measured:
+        nearest = "; ".join(f"{v.words}: {times(v.ratio)}" for v in measured[:5])
+        lines.append(f"The nearest behind us: {nearest}.")
+    return "\n".join([*lines, ""])
 
 
 def origin_words(found: dict[str, Results]) -> str:
