@@ -78,9 +78,10 @@ def draw_lines(panels: Sequence[tuple[str, str, str, list[Line]]], path: Path, t
 
 
 def _plain_ticks(axes: Axes) -> None:
-    """1, 2, 5, 10 instead of powers of ten: the axes span few of them."""
+    """Plain numbers instead of powers of ten, and 2 and 5 between them where there is room."""
     for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        low, high = axis.get_data_interval()
+        axis.set_major_locator(LogLocator(subs=(1.0,) if high > 500 * low else (1.0, 2.0, 5.0)))
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
         axis.set_minor_formatter(NullFormatter())
     axes.tick_params(labelsize=8)
