@@ -481,9 +481,52 @@ def identify(
     return 130 if fit.result.is_interrupted else 0
 
 
+def bench(
+    suites: tuple[Literal["laikago", "robots", "checkpoint", "gradients", "correctness", "all"], ...] = (),
+    /,
+    quick: bool = False,
+    out: Path = Path("out/bench"),
+    peers: tuple[str, ...] = (),
+    install: bool = False,
+    page: Path | None = None,
+) -> int:
+    """Time, memory and gradients beside what one would take instead, each result checked before it is timed. Ctrl-C keeps what
+    was measured.
+
+    `jointgrad bench --install`, once, makes the peers' virtual environments. `jointgrad bench all --page docs/benchmarks.md`
+    then makes the whole page.
+
+    Args:
+        suites: laikago (one robot, 50 to 5,000 steps, all peers), robots (1 to 100 in one world, batches to 4,096),
+            checkpoint (time against memory), gradients (three workloads of NeuralSim), correctness (derivatives with known
+            answers), or all.
+        quick: A small version of each, in a minute or so.
+        out: Folder for the results.
+        peers: Only these, beside ourselves: mujoco, mjx, pinocchio, nimble, drake, tinydiffsim, newton, genesis, plain_torch,
+            plain_jax.
+        install: Make the environments of the peers, each in its own folder under ~/.cache/jointgrad/peers.
+        page: Write the results in the folder, of this run and earlier ones, as a page of Markdown with plots.
+    """
+    _require({"rich": "rich", "matplotlib": "matplotlib"}, "bench")
+    from rich.console import Console
+
+    from .bench import catalogue, run
+    from .bench.page import write_page
+
+    if not (suites or install or page):
+        raise UsageError(f"say what to run: {', '.join(catalogue.SUITES)} or all (and see jointgrad bench --help)")
+    console = Console()
+    code = run.install(peers, console) if install else 0
+    if suites:
+        code = run.run(tuple(catalogue.SUITES) if "all" in suites else suites, quick, out, peers, console)
+    if page is not None and code == 0:
+        console.print(f"Wrote {write_page(out, page)}", highlight=False)
+    return code
+
+
 COMMANDS: dict[str, Callable[..., int]] = {
     "demo": demo, "view": view, "replay": replay, "lint": lint, "gradcheck": gradcheck, "reproduce": reproduce,
-    "identify": identify,
+    "identify": identify, "bench": bench,
 }  # fmt: skip
 
 

@@ -102,7 +102,9 @@ def _mark() -> jg.Description:
     rings = ((0.15, (0.10, 0.30, 0.65, 1.0)), (0.10, (0.96, 0.96, 0.96, 1.0)), (0.05, (0.10, 0.30, 0.65, 1.0)))
     link = mark.add_link("mark")
     for k, (radius, color) in enumerate(rings):
-        link.shapes.append(jg.Shape("cylinder", (radius, 0.001), (*LANDING, 0.001 + 0.001 * k), role="visual", color=color))
+        link.shapes.append(
+            jg.Shape("cylinder", (radius, 0.001), (*LANDING, 0.001 + 0.001 * k), role="visual", color=color)
+        )
     return mark
 
 

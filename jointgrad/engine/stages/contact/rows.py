@@ -165,30 +165,66 @@ def transposed_block(A):
 
 
 @inlined
-def are_coupled(tree, block, k, s):
-    """Whether two blocks push on a common tree."""
-    world = tree.n_trees
-    a, b = tree.body_tree[block.body[2 * k]], tree.body_tree[block.body[2 * k + 1]]
-    c, d = tree.body_tree[block.body[2 * s]], tree.body_tree[block.body[2 * s + 1]]
-    return (a != world and (a == c or a == d)) or (b != world and (b == c or b == d))
+def tree_of(tree, block, side):
+    """The tree that a side pushes on, or n_trees: none, or that of the block's first side."""
+    t = tree.body_tree[block.body[side]]
+    if side % 2 == 1 and t == tree.body_tree[block.body[side - 1]]:
+        return tree.n_trees
+    return t
+
+
+@sweep
+def list_by_tree(tree, block):
+    """Blocks on each tree in order: of tree t, member[member_first[t + 1] : member_first[t + 2]]."""
+    for t in range(tree.n_trees + 2):
+        block.member_first[t] = 0
+    for side in range(2 * block.n):
+        t = tree_of(tree, block, side)
+        if t < tree.n_trees:
+            block.member_first[t + 1] = block.member_first[t + 1] + 1
+    for t in range(tree.n_trees):
+        block.member_first[t + 1] = block.member_first[t + 1] + block.member_first[t]
+    block.member_first[tree.n_trees + 1] = block.member_first[tree.n_trees]
+    # from the end, so that an end becomes a beginning when its tree is full
+    for side in range(2 * block.n - 1, -1, -1):
+        t = tree_of(tree, block, side)
+        if t < tree.n_trees:
+            block.member_first[t + 1] = block.member_first[t + 1] - 1
+            block.member[block.member_first[t + 1]] = side // 2
 
 
 @sweep
 def list_couplings(tree, touch, block):
     """Neighbours of every block in order, and where the same coupling is seen from the other side."""
-    n, p = block.n, 0
+    n, p, world = block.n, 0, tree.n_trees
+    list_by_tree(tree, block)
     for k in range(n):
         block.first[k] = p
-        for s in range(n):
-            if are_coupled(tree, block, k, s):
-                if p >= tree.most_couplings:
-                    touch.is_full = 1
-                    block.n = 0
-                    return
-                block.other[p] = s
-                if s == k:
-                    block.own[k] = p
-                p += 1
+        a, b = tree_of(tree, block, 2 * k), tree_of(tree, block, 2 * k + 1)
+        i = j = i_end = j_end = 0
+        if a < world:
+            i, i_end = block.member_first[a + 1], block.member_first[a + 2]
+        if b < world:
+            j, j_end = block.member_first[b + 1], block.member_first[b + 2]
+        while i < i_end or j < j_end:
+            # the next of two lists in order; a block on both trees is in both
+            s = n
+            if i < i_end:
+                s = block.member[i]
+            if j < j_end and block.member[j] < s:
+                s = block.member[j]
+            if i < i_end and block.member[i] == s:
+                i += 1
+            if j < j_end and block.member[j] == s:
+                j += 1
+            if p >= tree.most_couplings:
+                touch.is_full = 1
+                block.n = 0
+                return
+            block.other[p] = s
+            if s == k:
+                block.own[k] = p
+            p += 1
     block.first[n] = p
     # seen[s] counts the blocks before k that have s as neighbour
     for k in range(n):
