@@ -359,7 +359,7 @@ def replay(
 
 
 def reproduce(
-    name: Literal["throw", "golf", "racecar"],
+    name: Literal["throw", "golf", "racecar", "pendulum-search"],
     /,
     setting: Literal["released", "paper", "physical"] = "released",
     out: Path | None = None,
@@ -367,16 +367,22 @@ def reproduce(
     seconds: float = 30.0,
     quick: bool = False,
 ) -> int:
-    """Do a published experiment again, with and without gradients, all methods from the same start.
+    """Do a published experiment again.
+
+    throw, golf and racecar (Qiao 2021, figures 6 and 7): with and without gradients, all methods from the same start.
+    pendulum-search (NeuralSim, Heiden 2021, figure 4): the lengths of a double pendulum from 400 starts, local fits against
+    parallel basin hopping; takes about a minute on two cores.
 
     Args:
-        name: throw, golf or racecar (Qiao 2021, figures 6 and 7).
+        name: Of the experiment.
         setting: Of throw and golf: as the released code has it, as the paper prints it, or with gravity, ground and rest.
         out: Folder for the results; unless said, out/NAME_SETTING.
         seeds: Of the starts and of the random searches.
         seconds: How long one search may take.
-        quick: Only the quickest methods.
+        quick: Only the quickest methods, or a small version of the experiment.
     """
+    if name == "pendulum-search":
+        return _pendulum_search(out or Path("out/pendulum_search"), quick, seeds[0])
     _require({"scipy": "scipy", "cma": "cma", "matplotlib": "matplotlib", "mujoco": "mujoco-core"}, "optimize")
     if name == "racecar":
         from .reproduce import racecar
@@ -386,6 +392,15 @@ def reproduce(
         print(f"Table, histories and landscape are in {folder.resolve()}")
         return 0
     return _contest(name, setting, out or Path(f"out/{name}_{setting}"), seeds, seconds, quick)
+
+
+def _pendulum_search(out: Path, quick: bool, seed: int) -> int:
+    _require({"matplotlib": "matplotlib", "PIL": "pillow"}, "demo")
+    from .reproduce import pendulum_search
+
+    pendulum_search.reproduce(out, print, quick, seed)
+    print(f"Figures and the map of successes are in {out.resolve()}")
+    return 0
 
 
 def _contest(name: str, setting: str, out: Path, seeds: tuple[int, ...], seconds: float, quick: bool) -> int:

@@ -207,7 +207,10 @@ class Identification:
     # derivatives --------------------------------------------------------------------------------------------------------
 
     def jacobian(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Residuals (1, m) and their Jacobian (1, m, n) at one point x (1, n)."""
+        """Residuals (batch, m) and their Jacobian (batch, m, n); the points x (batch, n) one after the other."""
+        if len(x) > 1:
+            each = [self.jacobian(point[None]) for point in x]
+            return np.concatenate([r for r, _ in each]), np.concatenate([J for _, J in each])
         r = self.residuals(x)
         is_reverse = self.settings.mode == "reverse" or (
             self.settings.mode == "auto" and not self.is_free and r.shape[1] < self.pieces.count * self.unknowns.n
