@@ -372,7 +372,7 @@ def reproduce(
     throw, golf and racecar (Qiao 2021, figures 6 and 7): with and without gradients, all methods from the same start.
     pendulum-search (NeuralSim, Heiden 2021, figure 4): the lengths of a double pendulum from 400 starts, local fits against
     parallel basin hopping; takes half a minute on two cores. pendulum-friction (figure 10): what the hidden friction of its joints
-    depends on, by the lasso on networks inside the step; takes about five minutes on two cores.
+    depends on, by the lasso on networks inside the step, and how many samples that takes; about eight minutes on two cores.
 
     Args:
         name: Of the experiment.
@@ -409,7 +409,8 @@ def _pendulum_search(out: Path, quick: bool, seed: int) -> int:
 
 
 def _pendulum_friction(out: Path, quick: bool, seeds: tuple[int, ...]) -> int:
-    _require({"matplotlib": "matplotlib", "PIL": "pillow"}, "demo")
+    _require({"scipy": "scipy", "matplotlib": "matplotlib"}, "optimize")
+    _require({"PIL": "pillow"}, "demo")
     from .reproduce import pendulum_friction
 
     pendulum_friction.reproduce(seeds, out, print, quick)

@@ -9,7 +9,7 @@ import jointgrad as jg
 from jointgrad import cli
 from jointgrad.grafts.blueprint import layers
 from jointgrad.grafts.discover import Lasso, Prediction, Settings, discover, windows
-from jointgrad.reproduce import pendulum_friction
+from jointgrad.reproduce import friction_samples, pendulum_friction
 
 QD0, QD1 = "joint.velocity[joint0]", "joint.velocity[joint1]"
 
@@ -93,3 +93,17 @@ def test_weights_of_other_inputs_are_exactly_zero():
         for i, name in enumerate(found.seen[f"joint.force[joint{k}]"]):
             assert W[:, i].any() == (name in names)
     assert Prediction(found.model, data[1]).value(found.model.params["graft.weight"]) < 1.0
+
+
+def test_a_hybrid_predicts_from_few_samples_and_a_network_alone_does_not():
+    said = friction_samples.compared(lambda _: None, hybrids=(10,), mlps=(20,))
+    errors = said["errors"]
+    assert errors["hybrid, own velocity"][10] < 0.2 < 1.0 < errors["MLP"][20]
+    assert said["floor"] < 0.01
+    assert said["fewer_samples"]["hybrid, own velocity"] == 2.0
+
+
+def test_slopes_of_the_network_alone_are_those_of_differences():
+    net = friction_samples.Regression(friction_samples.samples(20, 0), 0)
+    d = 1e-6 * np.random.default_rng(1).normal(size=net.x.shape)
+    assert net.loss(net.x)[1] @ d == pytest.approx((net.loss(net.x + d)[0] - net.loss(net.x - d)[0]) / 2, rel=1e-6)

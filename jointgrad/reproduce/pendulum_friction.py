@@ -70,9 +70,26 @@ def reproduce(seeds: Sequence[int], out: Path, say: Callable[[str], None], quick
             say(_line(seed, said["seeds"][seed]))
     except KeyboardInterrupt:
         say(f"Interrupted: {len(said['seeds'])} seeds are kept.")
+        return said
     right = sum(one["is_right"] for one in said["seeds"].values())
     say(f"Exactly the joint's own velocity is left on {right} of {len(said['seeds'])} seeds.")
+    if not quick:
+        said["samples"] = _compared(out, say)
+        (out / "results.json").write_text(json.dumps(said, indent=2) + "\n")
     return said
+
+
+def _compared(out: Path, say: Callable[[str], None]) -> dict[str, Any]:
+    """Errors against numbers of samples, and their picture."""
+    from . import friction_samples
+
+    found = friction_samples.compared(say)
+    friction_samples.draw(found, out / "samples.png")
+    fewer = "; ".join(
+        f"{name}: {ratio:g}" if ratio else f"{name}: never" for name, ratio in found["fewer_samples"].items()
+    )
+    say(f"Times fewer samples than the MLP for the best that it reaches: {fewer}.")
+    return found
 
 
 def _figures(found: Discovery, seconds: float) -> dict[str, Any]:
