@@ -372,7 +372,8 @@ def reproduce(
     throw, golf and racecar (Qiao 2021, figures 6 and 7): with and without gradients, all methods from the same start.
     pendulum-search (NeuralSim, Heiden 2021, figure 4): the lengths of a double pendulum from 400 starts, local fits against
     parallel basin hopping; takes half a minute on two cores. pendulum-friction (figure 10): what the hidden friction of its joints
-    depends on, by the lasso on networks inside the step, and how many samples that takes; about eight minutes on two cores.
+    depends on, by the lasso on networks inside the step, and how many samples that takes; eight to twelve
+    minutes on two cores (on a busy machine OPENBLAS_NUM_THREADS=1 makes the MLP faster).
 
     Args:
         name: Of the experiment.
