@@ -19,9 +19,9 @@ gives a model with a network at every joint; its weights are the parameter "graf
 | control | one per actuator | |
 | link.velocity | six per link | of its origin, then angular, in its own axes |
 
-per="each": one network per row of the target, which sees inputs of the same joint alone; per="whole": one network that sees
-all inputs and speaks to all rows. What cannot be negative (damping, armature, friction, restitution, the medium's density) ends
-at zero.
+per="each": one network per row of the target, which sees inputs of the same joint alone, or with sees="all" those of the whole
+robot; per="whole": one network that sees all inputs and speaks to all rows. What cannot be negative (damping, armature,
+friction, restitution, the medium's density) ends at zero.
 """
 
 from __future__ import annotations
@@ -75,6 +75,7 @@ class Blueprint:
     activation: str
     mode: str
     first_weights: tuple[int, ...]
+    seen: tuple[tuple[str, ...], ...] = ()  # of each network: names of the numbers that it sees, in order
 
     @property
     def n_weights(self) -> int:
@@ -95,19 +96,22 @@ class Row:
 
 def graft(
     model: Model, target: str, inputs: Sequence[str], network: MLP | None = None, *, rows: Sequence[str] | None = None,
-    per: str = "each", mode: str = "residual", shared: bool = False,
+    per: str = "each", sees: str = "own", mode: str = "residual", shared: bool = False,
 ) -> Model:  # fmt: skip
     """The same model with a network at some quantity of its step.
 
-    rows: names of joints, links, actuators or pairs, patterns allowed; None for all. mode: what the output does to the target:
+    rows: names of joints, links, actuators or pairs, patterns allowed; None for all. sees: what belongs to the row ("own"), or
+    to any joint, link and actuator ("all"). mode: what the output does to the target:
     "residual" is added, "replace" stands for it, "scale" multiplies it by 1 + output, "dissipate" (joint forces) brakes with a
     coefficient that is the output's square, so that no energy can come from it. shared: all networks have the same weights.
     """
     network = network or MLP()
     _check(model, target, inputs, network, per, mode)
+    if sees not in ("own", "all"):
+        raise InputError(f'a network of a graft sees "own" or "all", but sees is {sees!r}')
     found = _rows(model, target, rows)
     groups = [found] if per == "whole" else [[row] for row in found]
-    return _Builder(model, target, tuple(inputs), network, mode, shared).built(groups)
+    return _Builder(model, target, tuple(inputs), network, mode, shared, sees == "all").built(groups)
 
 
 def _check(model: Model, target: str, inputs: Sequence[str], network: MLP, per: str, mode: str) -> None:
@@ -185,9 +189,9 @@ class _Builder:
     """Appends one graft to the lists of a model."""
 
     def __init__(
-        self, model: Model, target: str, inputs: tuple[str, ...], network: MLP, mode: str, shared: bool
+        self, model: Model, target: str, inputs: tuple[str, ...], network: MLP, mode: str, shared: bool, sees_all: bool
     ) -> None:
-        self.model, self.target, self.inputs = model, target, inputs
+        self.model, self.target, self.inputs, self.sees_all = model, target, inputs, sees_all
         self.network, self.mode, self.shared = network, mode, shared
         tree = model.topology.tree
         self.lists = {name: list(tree[name]) for name in LISTS}
@@ -208,21 +212,34 @@ class _Builder:
             firsts.append(self._add_network(sizes, senses, group, firsts))
         blueprint = Blueprint(
             self.target, self.inputs, tuple(r.name for g in groups for r in g), sizes, self.network.activation, self.mode,
-            tuple(firsts),
+            tuple(firsts), tuple(tuple(self._names(senses)) for senses in seen),
         )  # fmt: skip
         return self._model(blueprint)
 
+    def _names(self, senses: list[tuple[int, int]]) -> list[str]:
+        """Of the numbers that a network sees, in order."""
+        tree, model = self.model.topology.tree, self.model
+        at_q, at_dof = (
+            {tree[k][b]: model.joint_names[tree["frame"][b]] for b in _scalar_bodies(tree)} for k in ("q", "dof")
+        )
+        names: list[str] = []
+        for kind, i in senses:
+            if kind == SEE_LINK:
+                names += [f"link.velocity[{model.link_names[i]}][{k}]" for k in range(6)]
+            elif kind == SEE_CONTROL:
+                names.append(f"control[{model.actuator_names[i]}]")
+            else:
+                names.append(f"joint.position[{at_q[i]}]" if kind == SEE_POSITION else f"joint.velocity[{at_dof[i]}]")
+        return names
+
     def _senses(self, group: list[Row]) -> list[tuple[int, int]]:
-        """What a network sees: of its own joint, link or actuator where the target has one, else everything."""
+        """What a network sees: of its own joint, link or actuator where the target has one and it shall, else everything."""
         tree, model, row = self.model.topology.tree, self.model, group[0]
-        owner = _owner(tree, row) if len(group) == 1 else -1
+        is_own = len(group) == 1 and not self.sees_all
+        owner = _owner(tree, row) if is_own else -1
         bodies = [b for b in _scalar_bodies(tree) if owner in (-1, b)]
         links = [j for j in range(model.n_links) if tree["link_body"][j] < tree["n_bodies"]]
-        links = (
-            [row.link]
-            if row.link >= 0 and len(group) == 1
-            else [j for j in links if owner in (-1, tree["link_body"][j])]
-        )
+        links = [row.link] if row.link >= 0 and is_own else [j for j in links if owner in (-1, tree["link_body"][j])]
         actuators = [a for a in range(model.nu) if owner == -1 or tree["actuator_dof"][a] == tree["dof"][owner]]
         found = {
             "joint.position": [(SEE_POSITION, tree["q"][b]) for b in bodies],

@@ -213,9 +213,9 @@ class Identification:
     # derivatives --------------------------------------------------------------------------------------------------------
 
     def jacobian(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Residuals (1, m) and their Jacobian (1, m, n) at one point x (1, n)."""
+        """Residuals (batch, m) and their Jacobian (batch, m, n) at points x (batch, n)."""
         tried = self.tried(x)
-        return tried.residuals, tried.jacobians([0])[0]
+        return tried.residuals, tried.jacobians(range(len(x)))[0]
 
     def _jacobians(self, x: np.ndarray, motion: Trajectory, m: int, rows: list[int]) -> tuple[np.ndarray, int, int]:
         """By tangents or passes back, whichever are fewer."""
