@@ -135,8 +135,7 @@ def made_case(
 ) -> Case:
     rng = np.random.default_rng(seed)
     model = made_robot(seed, base).compile(dt=dt, integrator=integrator, viscosity=0.05)
-    # joints made without dry friction have no row for it: what is given here later changes nothing
-    more = {"joint.damping": 0.3, "joint.stiffness": 0.2, "joint.armature": 0.05, "joint.friction": 0.1}
+    more = {"joint.damping": 0.3, "joint.stiffness": 0.2, "joint.armature": 0.05}
     more["joint.rest"] = 0.1 * rng.normal(size=model.nq)
     model = model.replace({name: model.params[name] + x for name, x in more.items()})
     start, rates = model.initial_state(batch).q, random_state(model, rng, batch).qd

@@ -526,12 +526,12 @@ def manifest(is_loaded):
 
 def read(file):
     """The robot or why not, and how long it took; any error that is not ours comes through."""
-    start = time.perf_counter()
+    start = time.process_time()
     try:
         found = quiet(load_mjcf, MODELS / file, search_roots=[MODELS])
     except ModelError as reason:
         found = reason
-    return found, time.perf_counter() - start
+    return found, time.process_time() - start
 
 
 def reference(file):
@@ -546,7 +546,7 @@ def test_every_file_that_mujoco_loads_loads_or_says_why_not(capsys):
     files, reasons, loaded, empty, differing = manifest(True), Counter(), 0, 0, []
     for file in files:
         found, seconds = read(file)
-        assert seconds < 10, f"{file} took {seconds:.0f} s"
+        assert seconds < 60, f"{file} took {seconds:.0f} s of the processor"
         if isinstance(found, UnsupportedError):
             features = str(found).split("not supported yet: ")[1].split("; to load it")[0]
             reasons.update({re.sub(r" \(\d+\)", "", f) for f in re.split(r", (?![^()]*\))", features)})
@@ -578,7 +578,7 @@ def test_every_file_that_mujoco_loads_loads_or_says_why_not(capsys):
 def test_files_that_mujoco_refuses_end_in_our_own_errors():
     for file in manifest(False):
         _, seconds = read(file)
-        assert seconds < 10, f"{file} took {seconds:.0f} s"
+        assert seconds < 60, f"{file} took {seconds:.0f} s of the processor"
 
 
 def assert_files_move_alike(files, largest):

@@ -86,7 +86,12 @@ def test_forward_changes_exactly_what_it_writes(model, stage):
 
 def test_every_field_of_the_workspace_has_one_writer():
     tables = {"work": WORK, "touch": TOUCH, "block": BLOCK}
-    written = [f for stage in pipeline.STAGES.values() for f in stage.WRITES if f.split(".")[0] in tables]
+    written = [
+        f
+        for stage in (*pipeline.STAGES.values(), *pipeline.ON_REQUEST.values())
+        for f in stage.WRITES
+        if f.split(".")[0] in tables
+    ]
     fields = [f"{table}.{field}" for table, fields in tables.items() for field in fields]
     assert sorted(written) == sorted(filter(SCHEMA.is_pack, fields))
 

@@ -10,6 +10,7 @@ from .stages import (
     contact,
     detection,
     forces,
+    grafts,
     integration,
     kinematics,
     outputs,
@@ -30,6 +31,8 @@ STAGES: dict[str, ModuleType] = {
     "integration": integration,
     "outputs": outputs,
 }
+# networks, after kinematics, where a model has some
+ON_REQUEST: dict[str, ModuleType] = {"grafts": grafts}
 # what a step is given
 INPUTS = ("params", "state", "gauge")
 
@@ -40,13 +43,13 @@ def markdown() -> str:
         "# The pipeline",
         "",
         "Printed by `python -m jointgrad.engine.pipeline` from the `READS` and `WRITES` of the stages; a test keeps it true.",
-        "A step runs the stages from top to bottom; its reverse runs their adjoints from bottom to top. Fields are",
+        "A step runs the stages from top to bottom (the last, after kinematics, where a model has networks); its reverse runs their adjoints from bottom to top. Fields are",
         "explained in `jointgrad/engine/workspace.py`.",
         "",
         "| stage | reads | writes | what it does |",
         "|---|---|---|---|",
     ]
-    for name, stage in STAGES.items():
+    for name, stage in {**STAGES, **ON_REQUEST}.items():
         reads = ", ".join(f"`{f}`" for f in stage.READS)
         writes = ", ".join(f"`{f}`" for f in stage.WRITES)
         first = (stage.__doc__ or "").strip().split("\n")[0].rstrip(".")
