@@ -26,6 +26,10 @@ INPUTS = ("q", "qd", "u", "force")
 EVERY_KIND = 0
 
 
+# what these robots have none of: dry friction (nor a row for it), networks
+ABSENT = ("joint.friction", "graft.weight")
+
+
 @dataclass
 class Case:
     """A rollout and a loss: the sum of all its states and outputs, weighted at random.
@@ -77,6 +81,8 @@ class Case:
         ])  # fmt: skip
 
     def error(self, name: str, found: np.ndarray, rng: np.random.Generator, most: int = 1000) -> float:
+        if name in ABSENT:
+            return float(np.abs(found).max(initial=0.0))
         size = self.inputs[name][0].size
         entries = np.arange(size) if size <= most else np.sort(rng.choice(size, most, replace=False))
         expected = self.differences(name, entries)
@@ -147,7 +153,7 @@ def made_case(
     inputs["force"] = 0.3 * rng.normal(size=(batch, steps, model.n_links, 6))
     for name, value in model.params.items():
         inputs[name] = np.repeat(value[None], batch, 0)
-        if not is_shared:
+        if not is_shared and name != "graft.weight":
             inputs[name] *= rng.uniform(0.97, 1.03, size=(batch,) + (1,) * value.ndim)
     case = Case(model, inputs, is_shared, steps, batch)
     shapes = {"q": (model.nq,), "qd": (model.nv,)} | {o: (model.n_links, *s) for o, s in OUTPUTS.items()}
@@ -319,7 +325,7 @@ def expected():
         case.inputs["qd"] *= 6.0
         for name in OUTPUTS:
             case.bars[name][1] = 0.0  # the step's reverse sees the outputs of the state it starts from
-        found[integrator] = case, {name: case.differences(name)[0] for name in case.inputs}
+        found[integrator] = case, {name: case.differences(name)[0] for name in case.inputs if name not in ABSENT}
     return found
 
 
