@@ -14,7 +14,7 @@ The reason for a tolerance: a step of first order errs by a share dt of the rate
 stabilisation lifts what has sunk in. Where the tolerance is not met, the motion is run again with half the step: an excess that
 then falls below two thirds is the step's own first-order error (verdict `coarse`), not energy that contact makes. A world that
 starts with a loop that is open, or with shapes in each other, is put right at up to 2 m/s or rad/s (`push_limit`): each such row
-may give the mass that it feels (1 / A_rr) that speed.
+may give the mass that it feels (1 / A_rr) that speed, and lift it by the depth that it lies inside something.
 """
 
 from __future__ import annotations
@@ -153,13 +153,18 @@ def raised(model: jg.Model) -> jg.State:
     return jg.State(q, state.qd)
 
 
-def masses_pushed(model: jg.Model, state: jg.State) -> float:
-    """Sum of the masses felt by points inside something and by loops, which may be open, where the motion starts."""
-    problem = jg.inspect(model, state)._problem(0)[0]
-    kinds, mass, tie_kind = problem.kind, problem.D[:, :, 0], model.topology.tree["tie_kind"]
-    points = sum(mass[k, 0] for k, kind in enumerate(kinds) if kind == POINT and problem.gap[problem.source[k], 0] < 0)
-    loops = (k for k, kind in enumerate(kinds) if kind == BOUNDED and tie_kind[problem.source[k]] != JOINT_TIE)
-    return float(points + sum(mass[k].sum() for k in loops))
+def pushed_energy(model: jg.Model, state: jg.State) -> float:
+    """What it may take to part points that start inside something, and to close loops, which may be open."""
+    problem, gravity = jg.inspect(model, state)._problem(0)[0], float(np.linalg.norm(model.params["world.gravity"]))
+    tie_kind, push = model.topology.tree["tie_kind"], 0.5 * jg.Impulse.push_limit**2
+    found = 0.0
+    for kind, source, mass in zip(problem.kind, problem.source, problem.D[:, :, 0], strict=True):
+        if kind == POINT:
+            depth = -min(0.0, float(problem.gap[source, 0]))
+            found += mass[0] * (push + gravity * depth) if depth > 0 else 0.0
+        elif kind == BOUNDED and tie_kind[source] != JOINT_TIE:
+            found += mass.sum() * push
+    return float(found)
 
 
 def controls(model: jg.Model, state: jg.State, steps: int, rng: np.random.Generator) -> np.ndarray | None:
@@ -191,7 +196,7 @@ class Account:
         self.work = self.through = self.worst = self.most_kinetic = 0.0
         self.worst_step, self.steps = 0, 0
         self.scale = 0.01 * 9.81 * float(model.params["link.mass"].sum())
-        self.allowance = 0.5 * jg.Impulse.push_limit**2 * masses_pushed(model, start)
+        self.allowance = pushed_energy(model, start)
 
     def add(self, q: np.ndarray, qd: np.ndarray, u: np.ndarray | None) -> None:
         """States (T+1, n), the first of them the last of the chunk before; controls (T, nu)."""
