@@ -120,9 +120,7 @@ def finiteness(tree, params, work):
 def advance(tree, params, assembly, state, work, touch, block, runge, output, call, at):
     """One step; an environment that leaves the finite numbers stays where it was, and the others do not notice."""
     controls(tree, state, call, at)
-    block.forgets = 1
     step(tree, params, assembly, state, work, touch, block, runge, output, call)
-    block.forgets = 0
     acc = finiteness(tree, params, work)
     if all_finite(acc):
         for i in range(tree.n_q):

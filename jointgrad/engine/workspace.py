@@ -120,9 +120,9 @@ TOUCH_BAR = {"shape": 6, "point": 3, "normal": 3, "gap": 1, "force": 3}
 # contact: blocks of three rows of the complementarity problem. Sides 2k and 2k + 1 of block k are what it pushes on:
 # a body, where in the body's path its own effort begins, the free root it reaches (-1: none). Couplings of block k
 # (blocks on a common tree, in order, itself included) are first[k]:first[k + 1]; mirror is the same coupling seen from
-# the other block. members of a tree: the sides on it. forgets: nobody will ask for impulses before the last sweep
+# the other block. members of a tree: the sides on it
 BLOCK = {
-    "n": CURSOR, "forgets": CURSOR, "kind": LIST, "source": LIST, "body": LIST, "fork": LIST,
+    "n": CURSOR, "kind": LIST, "source": LIST, "body": LIST, "fork": LIST,
     "root": LIST, "first": LIST, "other": LIST, "mirror": LIST, "own": LIST, "seen": LIST, "member_first": LIST, "member": LIST,
     # rows as forces about the reference point, the effort they leave at each dof of the path, force at and motion of the
     # root, coefficients of ties

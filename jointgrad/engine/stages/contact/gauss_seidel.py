@@ -164,38 +164,21 @@ def changed(x, before):
 
 
 @inlined
-def update(tree, block, old, new, k, newest):
-    """Impulses of block k after a sweep, which are kept from row `new` on, those before it from `old` on; `newest` are those
-    of block k - 1."""
-    own, last = block.own[k], block.own[k] - 1
+def update(tree, block, t, k, newest):
+    """Impulses of block k after sweep t + 1; `newest` are those of block k - 1."""
+    n, own, last = block.n, block.own[k], block.own[k] - 1
     y = block.start[k]
     # those from k on are as the last sweep left them; those before it are new, the newest last: y waits for that one
     for p in range(own, block.first[k + 1]):
-        y = gathered(y, block.G[p], block.x[old + block.other[p]])
+        y = gathered(y, block.G[p], block.x[t * n + block.other[p]])
     for p in range(block.first[k], last):
-        y = gathered(y, block.G[p], block.x[new + block.other[p]])
+        y = gathered(y, block.G[p], block.x[(t + 1) * n + block.other[p]])
     if last >= block.first[k]:
         # not by way of memory where it can be helped
-        y = gathered(y, block.G[last], newest if block.other[last] == k - 1 else block.x[new + block.other[last]])
-    return clamped(tree, block, k, block.x[old + k], y, newest)
-
-
-@inlined
-def row_of(block, t):
-    """Where the impulses after sweep t are: each in its own rows for a reverse to read, else two take turns, which stay in the
-    processor's nearest cache."""
-    if block.forgets != 0:
-        t = t % 2
-    return t * block.n
-
-
-@inlined
-def keep_last(tree, block):
-    """Whoever reads the outcome looks for it after the last sweep."""
-    if block.forgets != 0:
-        last = row_of(block, tree.sweeps)
-        for k in range(block.n):
-            block.x[tree.sweeps * block.n + k] = block.x[last + k]
+        y = gathered(
+            y, block.G[last], newest if block.other[last] == k - 1 else block.x[(t + 1) * n + block.other[last]]
+        )
+    return clamped(tree, block, k, block.x[t * n + k], y, newest)
 
 
 @kernel
@@ -203,11 +186,9 @@ def sweeps(tree, params, block):
     prepare(tree, params, block)
     newest = still(params.world_dt[0])
     for t in range(tree.sweeps):
-        old, new = row_of(block, t), row_of(block, t + 1)
         for k in range(block.n):
-            newest = update(tree, block, old, new, k, newest)
-            block.x[new + k] = newest
-    keep_last(tree, block)
+            newest = update(tree, block, t, k, newest)
+            block.x[(t + 1) * block.n + k] = newest
 
 
 # the reverse: from the last sweep to the first, block after block backwards -----------------------------------------------

@@ -21,12 +21,10 @@ from .gauss_seidel import (
     cone_steps_adjoint,
     from_coupling,
     from_start,
-    keep_last,
     none3,
     none9,
     plus3,
     prepare,
-    row_of,
     row_steps_adjoint,
     still,
     trace_of,
@@ -80,14 +78,12 @@ def sums(tree, params, work, block):
     no_sums(tree, params, block.pushed, block.motion)
     n, newest = block.n, still(params.world_dt[0])
     for t in range(tree.sweeps):
-        old, new = row_of(block, t), row_of(block, t + 1)
         for k in range(n):
-            x = block.x[old + k]
+            x = block.x[t * n + k]
             felt = felt_by(tree, params, work, block, block.pushed, block.motion, k)
             newest = clamped(tree, block, k, x, tried(block.start[k], x, block.D[k], block.soft[k], felt), newest)
-            block.x[new + k] = newest
+            block.x[(t + 1) * n + k] = newest
             push(tree, block, block.pushed, block.motion, k, changed(newest, x))
-    keep_last(tree, block)
 
 
 # the reverse ------------------------------------------------------------------------------------------------------------
