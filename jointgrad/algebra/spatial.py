@@ -75,8 +75,14 @@ def moved_pose(pose, delta):
     return (*turned, *add(add(p, cross(turn, p)), delta[3:]))
 
 
+def moved_about(pose, reference, delta):
+    """The same about the position of another pose, which itself stays."""
+    moved = moved_pose((*pose[:9], *sub(pose[9:], reference[9:])), delta)
+    return (*moved[:9], *add(moved[9:], reference[9:]))
+
+
 __all__ = [
     "WORLD", "add", "axis_motion", "column", "composed", "cross_force", "cross_motion", "dot", "force_from_body",
-    "force_in_body", "motion_in_body", "moved_pose", "neg", "outer", "position_of", "rotation_of", "scale",
+    "force_in_body", "motion_in_body", "moved_about", "moved_pose", "neg", "outer", "position_of", "rotation_of", "scale",
     "slide_motion", "sub", "work",
 ]  # fmt: skip

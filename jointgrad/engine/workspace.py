@@ -279,7 +279,7 @@ def lists_of(tree: Mapping[str, Any]) -> dict[str, int]:
     block = dict.fromkeys(("kind", "source", "own", "seen"), blocks) | dict.fromkeys(
         ("body", "fork", "root", "member"), 2 * blocks
     )
-    block |= {"first": blocks + 1, "other": couplings, "mirror": couplings, "member_first": tree["n_trees"] + 2}
+    block |= {"first": blocks + 1, "other": couplings, "mirror": couplings, "member_first": tree["n_trees"] + 1}
     return {f"touch.{f}": touches for f in ("pair", "part")} | {f"block.{f}": n for f, n in block.items()}
 
 

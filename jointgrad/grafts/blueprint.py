@@ -27,6 +27,7 @@ friction, restitution, the medium's density) ends at zero.
 from __future__ import annotations
 
 import fnmatch
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -80,7 +81,7 @@ class Blueprint:
     @property
     def n_weights(self) -> int:
         """Of one network."""
-        return sum((a + 1) * b for a, b in zip(self.sizes, self.sizes[1:], strict=False))
+        return sum((a + 1) * b for a, b in itertools.pairwise(self.sizes))
 
 
 @dataclass(frozen=True)
@@ -163,9 +164,8 @@ def _rows(model: Model, target: str, patterns: Sequence[str] | None) -> list[Row
 
 
 def _need_friction(model: Model, rows: list[Row]) -> None:
-    tree = model.topology.tree
-    has = {f for f, kind in zip(tree["tie_frame"], tree["tie_row"], strict=True) if kind == FRICTION_ROW}
-    lost = [r.name for r in rows if r.index not in has]
+    has_friction = model.topology.frames_with(FRICTION_ROW)
+    lost = [r.name for r in rows if r.index not in has_friction]
     if lost:
         raise InputError(f'joint "{lost[0]}" was compiled without dry friction; describe it with some, however small')
 
@@ -185,6 +185,11 @@ def _owner(tree: Mapping[str, Any], row: Row) -> int:
     return row.body
 
 
+def _width(sense: int) -> int:
+    """How many numbers a network sees of one thing."""
+    return 6 if sense == SEE_LINK else 1
+
+
 class _Builder:
     """Appends one graft to the lists of a model."""
 
@@ -193,22 +198,21 @@ class _Builder:
     ) -> None:
         self.model, self.target, self.inputs, self.sees_all = model, target, inputs, sees_all
         self.network, self.mode, self.shared = network, mode, shared
+        self.each = 6 if target == "link.force" else 1  # outputs for one row
         tree = model.topology.tree
         self.lists = {name: list(tree[name]) for name in LISTS}
         self.counts = {name: tree[name] for name in COUNTS}
 
     def built(self, groups: list[list[Row]]) -> Model:
-        each = 6 if self.target == "link.force" else 1
         seen = [self._senses(group) for group in groups]
-        widths = {sum(6 if kind == SEE_LINK else 1 for kind, _ in senses) for senses in seen}
-        if self.shared and len(widths) > 1:
+        widths = [sum(_width(kind) for kind, _ in senses) for senses in seen]
+        if self.shared and len(set(widths)) > 1:
             raise InputError(
-                f"networks that share weights must see equally many numbers, but they see {sorted(widths)}"
+                f"networks that share weights must see equally many numbers, but they see {sorted(set(widths))}"
             )
         firsts, sizes = [], ()
-        for group, senses in zip(groups, seen, strict=True):
-            n_in = sum(6 if kind == SEE_LINK else 1 for kind, _ in senses)
-            sizes = (n_in, *self.network.hidden, each * len(group))
+        for group, senses, n_in in zip(groups, seen, widths, strict=True):
+            sizes = (n_in, *self.network.hidden, self.each * len(group))
             firsts.append(self._add_network(sizes, senses, group, firsts))
         blueprint = Blueprint(
             self.target, self.inputs, tuple(r.name for g in groups for r in g), sizes, self.network.activation, self.mode,
@@ -256,7 +260,7 @@ class _Builder:
         lists, counts = self.lists, self.counts
         first = firsts[0] if self.shared and firsts else counts["n_weights"]
         if first == counts["n_weights"]:
-            counts["n_weights"] += sum((a + 1) * b for a, b in zip(sizes, sizes[1:], strict=False))
+            counts["n_weights"] += sum((a + 1) * b for a, b in itertools.pairwise(sizes))
         node = counts["n_nodes"]
         last = node + sum(sizes[:-1])
         for name, value in (
@@ -264,13 +268,13 @@ class _Builder:
         ):  # fmt: skip
             lists[name].append(value)
         kinds = [ACTIVATIONS[self.network.activation]] * (len(sizes) - 2) + [ACTIVATIONS["linear"]]
-        for a, b, kind in zip(sizes, sizes[1:], kinds, strict=False):
+        for (a, b), kind in zip(itertools.pairwise(sizes), kinds, strict=True):
             for name, value in (("layer_in", a), ("layer_out", b), ("layer_kind", kind)):
                 lists[name].append(value)
         for kind, index in senses:
             for name, value in (("sense_kind", kind), ("sense_index", index), ("sense_node", node)):
                 lists[name].append(value)
-            node += 6 if kind == SEE_LINK else 1
+            node += _width(kind)
         self._add_aims(group, last)
         counts["n_nets"] += 1
         counts["n_nodes"] += sum(sizes)
@@ -278,11 +282,10 @@ class _Builder:
         return first
 
     def _add_aims(self, group: list[Row], node: int) -> None:
-        each = 6 if self.target == "link.force" else 1
         is_brake = MODES[self.mode] == DISSIPATE
         for k, row in enumerate(group):
             for name, value in (
-                ("aim_kind", TARGETS[self.target]), ("aim_index", row.index), ("aim_node", node + each * k),
+                ("aim_kind", TARGETS[self.target]), ("aim_index", row.index), ("aim_node", node + self.each * k),
                 ("aim_mode", MODES[self.mode]), ("aim_rate", row.index if is_brake else -1),
                 ("aim_floor", int(self.target not in SIGNED)),
             ):  # fmt: skip
@@ -311,7 +314,7 @@ def first_weights(blueprint: Blueprint, network: MLP, count: int) -> np.ndarray:
     found: list[np.ndarray] = []
     n_networks = count // blueprint.n_weights if blueprint.n_weights else 0
     for _ in range(n_networks):
-        pairs = list(zip(blueprint.sizes, blueprint.sizes[1:], strict=False))
+        pairs = list(itertools.pairwise(blueprint.sizes))
         for k, (a, b) in enumerate(pairs):
             is_last = k == len(pairs) - 1
             spread = network.scale * np.sqrt(1.0 / a) if is_last else np.sqrt(gain / a)
@@ -323,7 +326,7 @@ def layers(model: Model, graft: int = 0, network: int = 0) -> list[tuple[np.ndar
     """Weights (outputs, inputs) and biases of a network, layer by layer, as torch.nn.Linear keeps them."""
     blueprint, flat = _blueprint(model, graft, network), model.params["graft.weight"]
     at, found = blueprint.first_weights[network], []
-    for a, b in zip(blueprint.sizes, blueprint.sizes[1:], strict=False):
+    for a, b in itertools.pairwise(blueprint.sizes):
         W = flat[..., at : at + a * b].reshape(*flat.shape[:-1], a, b)
         found.append((np.swapaxes(W, -1, -2).copy(), flat[..., at + a * b : at + (a + 1) * b].copy()))
         at += (a + 1) * b
@@ -333,7 +336,7 @@ def layers(model: Model, graft: int = 0, network: int = 0) -> list[tuple[np.ndar
 def with_layers(model: Model, values: Sequence[tuple[Any, Any]], graft: int = 0, network: int = 0) -> Model:
     """The same model with other weights in one network: pairs (weight, bias) as torch.nn.Linear keeps them."""
     blueprint = _blueprint(model, graft, network)
-    expected = list(zip(blueprint.sizes, blueprint.sizes[1:], strict=False))
+    expected = list(itertools.pairwise(blueprint.sizes))
     if len(values) != len(expected):
         raise InputError(f"the network has {len(expected)} layers, but {len(values)} were given")
     flat, at = np.array(model.params["graft.weight"]), blueprint.first_weights[network]

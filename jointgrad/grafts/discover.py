@@ -81,9 +81,8 @@ class Discovery:
     seen: dict[str, tuple[str, ...]]  # all that there were
     path: list[PathPoint]
     chosen: int
-    left_out: (
-        int  # inputs that the path had kept, but that did not pay for themselves; their points are the last of the path
-    )
+    # inputs that the path had kept, but that did not pay for themselves; their points are the last of the path
+    left_out: int
 
 
 def windows(q: np.ndarray, qd: np.ndarray, u: np.ndarray | None, steps: int, every: int | None = None) -> Windows:

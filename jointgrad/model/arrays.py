@@ -106,6 +106,11 @@ class Topology:
         width = () if PARAMS[name] == 1 else (PARAMS[name],)
         return width if rows is None else (rows, *width)
 
+    def frames_with(self, row: int) -> set[int]:
+        """Joints that have a row of a kind (STOP_ROW, FRICTION_ROW) in the contact problem."""
+        ties = zip(self.tree["tie_frame"], self.tree["tie_row"], strict=True)
+        return {frame for frame, kind in ties if kind == row}
+
     @property
     def quaternions(self) -> list[int]:
         """Where quaternions begin in q."""
@@ -206,8 +211,7 @@ class Model:
         kind = {"joint.friction": FRICTION_ROW, "joint.limit": STOP_ROW}.get(name)
         if kind is None:
             return
-        tree, names = self.topology.tree, self.topology.joint_names
-        with_row = {f for f, row in zip(tree["tie_frame"], tree["tie_row"], strict=True) if row == kind}
+        names, with_row = self.topology.joint_names, self.topology.frames_with(kind)
         asked = np.isfinite(array) & (array != self.params[name])
         rows = np.argwhere(asked.reshape(-1, len(names), PARAMS[name]))[:, 1]
         lost = next((names[row] for row in rows if row not in with_row), None)

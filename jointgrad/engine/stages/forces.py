@@ -6,7 +6,7 @@ Actuators of joints push as `drive` says; a tendon hands what pulls in it to its
 import math
 
 from ...algebra import rotation
-from ...algebra.spatial import add, composed, moved_pose, scale, sub
+from ...algebra.spatial import add, composed, moved_about, moved_pose, scale, sub
 from ...algebra.vector import cross, times, transposed_times
 from ...compiler.elementary import detached, maximum
 from ...compiler.kernel import accumulate, kernel, sweep
@@ -187,8 +187,7 @@ def push_reverse(pose, reference, com, fx, fy, fz, bar):
 @traced
 def moved_drag(pose, reference, frame, v, size, density, viscosity, body_delta=(0.0,) * 6, frame_delta=(0.0,) * 6):
     """A body moves about the reference point, which itself stays; the box moves about its body's origin."""
-    moved = moved_pose((*pose[:9], *sub(pose[9:], reference[9:])), body_delta)
-    moved = (*moved[:9], *add(moved[9:], reference[9:]))
+    moved = moved_about(pose, reference, body_delta)
     return drag.fn(moved, reference, moved_pose(frame, frame_delta), v, size, density, viscosity)
 
 

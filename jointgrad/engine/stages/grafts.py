@@ -6,7 +6,7 @@ where outputs go: a parameter or a control is replaced for this step and put bac
 of the model are known.
 """
 
-from ...algebra.spatial import add, composed, moved_pose, sub
+from ...algebra.spatial import add, composed, moved_about, moved_pose, sub
 from ...algebra.vector import cross, times, transposed_times
 from ...compiler.elementary import detached, exp, log, maximum, minimum, select, sin, tanh
 from ...compiler.kernel import accumulate, inlined, kernel, sweep
@@ -251,8 +251,7 @@ def link_twist(pose, reference, frame, v):
 @traced
 def moved_link_twist(pose, reference, frame, v, body_delta=(0.0,) * 6, frame_delta=(0.0,) * 6):
     """A body moves about the reference point, which itself stays; a frame moves about its body's origin."""
-    moved = moved_pose((*pose[:9], *sub(pose[9:], reference[9:])), body_delta)
-    moved = (*moved[:9], *add(moved[9:], reference[9:]))
+    moved = moved_about(pose, reference, body_delta)
     return link_twist.fn(moved, reference, moved_pose(frame, frame_delta), v)
 
 
@@ -483,8 +482,7 @@ def link_push(pose, reference, frame, a, b, c, d, e, f):
 
 @traced
 def moved_link_push(pose, reference, frame, a, b, c, d, e, f, body_delta=(0.0,) * 6, frame_delta=(0.0,) * 6):
-    moved = moved_pose((*pose[:9], *sub(pose[9:], reference[9:])), body_delta)
-    moved = (*moved[:9], *add(moved[9:], reference[9:]))
+    moved = moved_about(pose, reference, body_delta)
     return link_push.fn(moved, reference, moved_pose(frame, frame_delta), a, b, c, d, e, f)
 
 

@@ -1,6 +1,6 @@
 """Poses and velocities of bodies -> the same of every link, as a rollout's named outputs, in the world frame."""
 
-from ...algebra.spatial import add, composed, moved_pose, sub
+from ...algebra.spatial import add, composed, moved_about, moved_pose, sub
 from ...algebra.vector import cross
 from ...compiler.elementary import detached
 from ...compiler.kernel import accumulate, kernel
@@ -31,9 +31,7 @@ def outputs(tree, assembly, work, output):
 @traced
 def moved_link_motion(pose, reference, frame, v, body_delta=(0.0,) * 6, frame_delta=(0.0,) * 6):
     """A body moves about the reference point, which itself stays; a frame moves about its body's origin."""
-    arm = (*pose[:9], *sub(pose[9:], reference[9:]))
-    moved = moved_pose(arm, body_delta)
-    moved = (*moved[:9], *add(moved[9:], reference[9:]))
+    moved = moved_about(pose, reference, body_delta)
     return link_motion.fn(moved, reference, moved_pose(frame, frame_delta), v)
 
 

@@ -15,8 +15,8 @@ from ....compiler.trace import traced
 from ....model.arrays import IMPULSE, JOINT_TIE, PAIR_KINDS, STOP_ROW
 from .gauss_seidel import changed, gathered
 from .paths import BOUNDED, POINT, SPIN
-from .response import push
-from .running_sums import felt_by, no_sums, tried
+from .response import no_sums, push
+from .running_sums import felt_by, tried
 
 READS = (
     "state.q", "work.pose", "work.v", "work.D_inv", "touch.point", "touch.normal", "touch.gap", "touch.force", "touch.feature",

@@ -104,3 +104,30 @@ def settle(work, block, side, rows):
     if root >= 0:
         block.at_root[side] = rows
         block.answer[side] = answer_of(work.factor[root], rows)
+
+
+@inlined
+def tree_of(tree, block, side):
+    """The tree that a side pushes on, or n_trees: none, or that of the block's first side, which this one is part of."""
+    if block.root[side] == IN_FIRST:
+        return tree.n_trees
+    return tree.body_tree[block.body[side]]
+
+
+@sweep
+def list_members(tree, block):
+    """The sides on each tree in order: of tree t, member[member_first[t] : member_first[t + 1]]."""
+    for t in range(tree.n_trees + 1):
+        block.member_first[t] = 0
+    for side in range(2 * block.n):
+        t = tree_of(tree, block, side)
+        if t < tree.n_trees:
+            block.member_first[t] = block.member_first[t] + 1
+    for t in range(tree.n_trees):
+        block.member_first[t + 1] = block.member_first[t + 1] + block.member_first[t]
+    # from the end, so that an end becomes a beginning when its tree is full
+    for side in range(2 * block.n - 1, -1, -1):
+        t = tree_of(tree, block, side)
+        if t < tree.n_trees:
+            block.member_first[t] = block.member_first[t] - 1
+            block.member[block.member_first[t]] = side

@@ -15,7 +15,7 @@ from ....compiler.reverse import adjoint
 from ....compiler.trace import traced
 from ....model.arrays import FREE
 from ..articulated import accelerate
-from .paths import IN_FIRST, joined, three
+from .paths import IN_FIRST, joined, list_members, three
 
 
 @traced
@@ -72,17 +72,21 @@ def push(tree, block, pushed, motion, k, x):
             accumulate(motion, block.root[side], together(block.answer[side], (x[0], x[1], x[2])))
 
 
+@sweep
+def no_sums(tree, params, pushed, motion):
+    """No efforts at joints, no motions of roots."""
+    for d in range(tree.n_dofs):
+        pushed[d] = zero(params.world_dt[0])
+    for b in range(tree.n_bodies + 1):
+        motion[b] = zero6(params.world_dt[0])
+
+
 @kernel
 def kicks(tree, params, work, block):
-    n = tree.n_bodies
-    nothing = params.world_dt[0]
-    for d in range(tree.n_dofs):
-        block.pushed[d] = zero(nothing)
-    for b in range(n + 1):
-        block.motion[b] = zero6(nothing)
+    no_sums(tree, params, block.pushed, block.motion)
     for k in range(block.n):
         push(tree, block, block.pushed, block.motion, k, block.x[tree.sweeps * block.n + k])
-    for b in range(n):
+    for b in range(tree.n_bodies):
         d = tree.dof[b]
         if tree.kind[b] == FREE:
             rates = free_rates(work.pose[b], work.arm[b], block.motion[b])
@@ -96,19 +100,6 @@ def kicks(tree, params, work, block):
 
 
 # the reverse: who answers what ------------------------------------------------------------------------------------------
-
-
-@sweep
-def list_members(tree, block):
-    """The sides on each tree; a side that runs into its block's first one is part of that."""
-    m = 0
-    for t in range(tree.n_trees):
-        block.member_first[t] = m
-        for side in range(2 * block.n):
-            if block.root[side] != IN_FIRST and tree.body_tree[block.body[side]] == t:
-                block.member[m] = side
-                m += 1
-    block.member_first[tree.n_trees] = m
 
 
 @inlined

@@ -15,7 +15,7 @@ from ....compiler.kernel import inlined, kernel, sweep
 from ....compiler.reverse import adjoint
 from ....compiler.trace import traced
 from ....model.arrays import IMPULSE
-from .paths import POINT, SPIN, joined, open_block, reach_roots, three
+from .paths import POINT, SPIN, joined, list_members, open_block, reach_roots, three, tree_of
 from .ties import tie_blocks
 
 
@@ -164,58 +164,29 @@ def transposed_block(A):
     return tuple(A[3 * j + i] for i in range(3) for j in range(3))
 
 
-@inlined
-def tree_of(tree, block, side):
-    """The tree that a side pushes on, or n_trees: none, or that of the block's first side."""
-    t = tree.body_tree[block.body[side]]
-    if side % 2 == 1 and t == tree.body_tree[block.body[side - 1]]:
-        return tree.n_trees
-    return t
-
-
-@sweep
-def list_by_tree(tree, block):
-    """Blocks on each tree in order: of tree t, member[member_first[t + 1] : member_first[t + 2]]."""
-    for t in range(tree.n_trees + 2):
-        block.member_first[t] = 0
-    for side in range(2 * block.n):
-        t = tree_of(tree, block, side)
-        if t < tree.n_trees:
-            block.member_first[t + 1] = block.member_first[t + 1] + 1
-    for t in range(tree.n_trees):
-        block.member_first[t + 1] = block.member_first[t + 1] + block.member_first[t]
-    block.member_first[tree.n_trees + 1] = block.member_first[tree.n_trees]
-    # from the end, so that an end becomes a beginning when its tree is full
-    for side in range(2 * block.n - 1, -1, -1):
-        t = tree_of(tree, block, side)
-        if t < tree.n_trees:
-            block.member_first[t + 1] = block.member_first[t + 1] - 1
-            block.member[block.member_first[t + 1]] = side // 2
-
-
 @sweep
 def list_couplings(tree, touch, block):
     """Neighbours of every block in order, and where the same coupling is seen from the other side."""
     n, p, world = block.n, 0, tree.n_trees
-    list_by_tree(tree, block)
+    list_members(tree, block)
     for k in range(n):
         block.first[k] = p
         a, b = tree_of(tree, block, 2 * k), tree_of(tree, block, 2 * k + 1)
         i = j = i_end = j_end = 0
         if a < world:
-            i, i_end = block.member_first[a + 1], block.member_first[a + 2]
+            i, i_end = block.member_first[a], block.member_first[a + 1]
         if b < world:
-            j, j_end = block.member_first[b + 1], block.member_first[b + 2]
+            j, j_end = block.member_first[b], block.member_first[b + 1]
         while i < i_end or j < j_end:
             # the next of two lists in order; a block on both trees is in both
             s = n
             if i < i_end:
-                s = block.member[i]
-            if j < j_end and block.member[j] < s:
-                s = block.member[j]
-            if i < i_end and block.member[i] == s:
+                s = block.member[i] // 2
+            if j < j_end and block.member[j] // 2 < s:
+                s = block.member[j] // 2
+            if i < i_end and block.member[i] // 2 == s:
                 i += 1
-            if j < j_end and block.member[j] == s:
+            if j < j_end and block.member[j] // 2 == s:
                 j += 1
             if p >= tree.most_couplings:
                 touch.is_full = 1

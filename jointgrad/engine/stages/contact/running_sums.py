@@ -31,7 +31,7 @@ from .gauss_seidel import (
     with_mirror,
 )
 from .paths import IN_FIRST, POINT, joined, three
-from .response import all_answers, mix_with, push, zero, zero3, zero6, zero18
+from .response import all_answers, mix_with, no_sums, push, zero, zero3, zero18
 
 
 @traced
@@ -62,14 +62,6 @@ def felt_by(tree, params, work, block, pushed, motion, k):
 def tried(start, x, D, soft, felt):
     """x - D (A x + b)."""
     return tuple(s + p - d * (f + soft * p) for s, p, d, f in zip(start, x[:3], D, felt, strict=True))
-
-
-@sweep
-def no_sums(tree, params, pushed, motion):
-    for d in range(tree.n_dofs):
-        pushed[d] = zero(params.world_dt[0])
-    for b in range(tree.n_bodies + 1):
-        motion[b] = zero6(params.world_dt[0])
 
 
 @kernel
