@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 from . import __version__
-
-# what `pip install jointgrad[demo]` brings: import name -> distribution
-_DEMO_PACKAGES = {"tyro": "tyro", "rich": "rich", "matplotlib": "matplotlib", "PIL": "pillow"}
-
-
-class UsageError(Exception):
-    """What the user can put right, in one sentence."""
+from .usage import UsageError, require
 
 
 def demo(out: Path = Path("out/demo"), seed: int = 0, iterations: int = 25) -> int:
@@ -26,41 +19,10 @@ def demo(out: Path = Path("out/demo"), seed: int = 0, iterations: int = 25) -> i
         seed: Of the random swings that it begins with.
         iterations: At most so many improvements.
     """
-    _require({"tyro": "tyro", "rich": "rich"}, "demo")
+    require({"tyro": "tyro", "rich": "rich"}, "demo")
     from .reproduce.demo import demonstrate
 
     return demonstrate(out, seed, iterations)
-
-
-def pendulum(
-    n: tuple[int, ...] = (1, 2, 3, 4, 5, 6, 7),
-    out: Path = Path("out/pendulum"),
-    iterations: int = 300,
-    starts: int = 32,
-    attempts: int = 3,
-    seed: int = 0,
-    substeps: int = 5,
-    integrator: str = "rk4",
-) -> int:
-    """Swing pendulums of 1 to 7 links to the top by gradient descent on their torques; takes about a minute.
-
-    Args:
-        n: Numbers of links, each from 1 to 7.
-        out: Folder for the results.
-        iterations: Gradient steps of one attempt.
-        starts: Random torques that are improved together.
-        attempts: How often to begin with other random torques while the top is not reached.
-        seed: Of the random torques.
-        substeps: Simulation steps per torque; a torque is held for 1/60 s.
-        integrator: How to step: rk4, semi_implicit, explicit or implicit_damping.
-    """
-    _require(_DEMO_PACKAGES, "demo")
-    from .reproduce.pendulum import Settings
-    from .reproduce.report import demonstrate
-
-    settings = Settings(iterations=iterations, starts=starts, attempts=attempts, seed=seed, substeps=substeps,
-                        integrator=integrator)  # fmt: skip
-    return demonstrate(n, out, settings)
 
 
 def lint(file: Path, /, json: bool = False, fix: Path | None = None, search_roots: tuple[Path, ...] = ()) -> int:
@@ -135,7 +97,7 @@ def gradcheck(
         json: Print one JSON object for machines instead of text.
         search_roots: Folders for meshes and included files, beside that of the file.
     """
-    _require({} if json else {"rich": "rich"}, "demo")
+    require({} if json else {"rich": "rich"}, "demo")
     import warnings
 
     from .engine.gradcheck import spot_check
@@ -303,7 +265,7 @@ def view(
         html: Write a still scene as one HTML file instead.
         search_roots: Folders for meshes and included files, beside that of the file.
     """
-    _require({} if html else {"viser": "viser"}, "view")
+    require({} if html else {"viser": "viser"}, "view")
     import warnings
 
     with warnings.catch_warnings(record=True) as said:
@@ -351,7 +313,7 @@ def replay(
         port: Where the page is served; another is taken if it is not free.
         host: Who may look: 127.0.0.1 is this machine alone, 0.0.0.0 is everyone on the network.
     """
-    _require({"PIL": "pillow"} if gif or png else {} if html or mp4 else {"viser": "viser"}, "view")
+    require({"PIL": "pillow"} if gif or png else {} if html or mp4 else {"viser": "viser"}, "view")
     from .viewer.replay import load_run, write_html
 
     film = load_run(run).film if forces else load_run(run).film.without_forces()
@@ -372,89 +334,6 @@ def replay(
 
         view_film(film, port=port, host=host)
     return 0
-
-
-def reproduce(
-    name: Literal["throw", "golf", "racecar", "pendulum", "pendulum-search", "pendulum-friction"],
-    /,
-    setting: Literal["released", "paper", "physical"] = "released",
-    out: Path | None = None,
-    seeds: tuple[int, ...] | None = None,
-    seconds: float = 30.0,
-    quick: bool = False,
-) -> int:
-    """Do a published experiment again.
-
-    throw, golf and racecar (Qiao 2021, figures 6 and 7): with and without gradients, all methods from the same start.
-    pendulum-search (NeuralSim, Heiden 2021, figure 4): the lengths of a double pendulum from 400 starts, local fits against
-    parallel basin hopping; takes half a minute on two cores. pendulum-friction (figure 10): what the hidden friction of its joints
-    depends on, by the lasso on networks inside the step, and how many samples that takes; eight to twelve
-    minutes on two cores (on a busy machine OPENBLAS_NUM_THREADS=1 makes the MLP faster).
-
-    Args:
-        name: Of the experiment; pendulum (Qiao 2021, table 4) has options of its own: jointgrad reproduce pendulum --help.
-        setting: Of throw and golf: as the released code has it, as the paper prints it, or with gravity, ground and rest.
-        out: Folder for the results; unless said, out/NAME_SETTING.
-        seeds: Of the starts, data and random searches; unless said, 0 to 2, of pendulum-search 0, of pendulum-friction 0 to 9.
-        seconds: How long one search may take.
-        quick: Only the quickest methods, or a small version of the experiment.
-    """
-    if name == "pendulum-search":
-        return _pendulum_search(out or Path("out/pendulum_search"), quick, seeds[0] if seeds else 0)
-    if name == "pendulum-friction":
-        return _pendulum_friction(
-            out or Path("out/pendulum_friction"), quick, seeds or tuple(range(1 if quick else 10))
-        )
-    _require({"scipy": "scipy", "cma": "cma", "matplotlib": "matplotlib", "mujoco": "mujoco-core"}, "optimize")
-    if name == "racecar":
-        from .reproduce import racecar
-
-        folder = out or Path("out/racecar")
-        racecar.reproduce(racecar.CASES[:2] if quick else racecar.CASES, folder, seconds, print)
-        print(f"Table, histories and landscape are in {folder.resolve()}")
-        return 0
-    return _contest(name, setting, out or Path(f"out/{name}_{setting}"), seeds or (0, 1, 2), seconds, quick)
-
-
-def _pendulum_search(out: Path, quick: bool, seed: int) -> int:
-    _require({"matplotlib": "matplotlib", "PIL": "pillow"}, "demo")
-    from .reproduce import pendulum_search
-
-    pendulum_search.reproduce(out, print, quick, seed)
-    print(f"Figures and the map of successes are in {out.resolve()}")
-    return 0
-
-
-def _pendulum_friction(out: Path, quick: bool, seeds: tuple[int, ...]) -> int:
-    _require({"scipy": "scipy", "matplotlib": "matplotlib"}, "optimize")
-    _require({"PIL": "pillow"}, "demo")
-    from .reproduce import pendulum_friction
-
-    pendulum_friction.reproduce(seeds, out, print, quick)
-    print(f"Figures and pictures of the connections are in {out.resolve()}")
-    return 0
-
-
-def _contest(name: str, setting: str, out: Path, seeds: tuple[int, ...], seconds: float, quick: bool) -> int:
-    from .reproduce import contest, golf, throw
-    from .reproduce.second_opinion import in_words
-
-    module = throw if name == "throw" else golf
-    task = module.task(setting)
-    runs = contest.contest(task, module.methods(setting, quick), seeds, print, seconds)
-    if not runs:
-        return 130
-    said = contest.keep(task, runs, out)
-    best = said["best"]
-    print(f"Best: {best['method']}, {best['distance']:.4f} m from the target at {best['speed_at_end']:.3f} m/s.")
-    shares = said["comparison"]["gradient_over_gradient_free"].items()
-    print("With gradients over without:", ", ".join(f"{k} {'-' if v is None else round(v, 3)}" for k, v in shares))
-    if isinstance(said["mujoco"], dict):
-        print(f"MuJoCo cannot say: {said['mujoco']['error']}")
-    else:
-        print("MuJoCo and ours, " + "\n".join(in_words(one) for one in said["mujoco"]))
-    print(f"Results, curves and the best motion are in {out.resolve()}")
-    return 130 if runs[-1].reason == "interrupted" else 0
 
 
 def identify(
@@ -488,7 +367,7 @@ def identify(
         iterations: At most so many.
         search_roots: Folders for meshes and included files, beside that of the file.
     """
-    _require({"rich": "rich", **({"scipy": "scipy"} if method == "lbfgs" else {})}, "optimize")
+    require({"rich": "rich", **({"scipy": "scipy"} if method == "lbfgs" else {})}, "optimize")
     from .optimize.identify import Settings
     from .optimize.identify import identify as fitted
     from .optimize.identify_report import write_report
@@ -537,7 +416,7 @@ def bench(
         install: Make the environments of the peers, each in its own folder under ~/.cache/jointgrad/peers.
         page: Write the results in the folder, of this run and earlier ones, as a page of Markdown with plots.
     """
-    _require({"rich": "rich", "matplotlib": "matplotlib"}, "bench")
+    require({"rich": "rich", "matplotlib": "matplotlib"}, "bench")
     from rich.console import Console
 
     from .bench import catalogue, run
@@ -554,6 +433,11 @@ def bench(
     return code
 
 
+def reproduce() -> int:
+    """Do a published experiment again: jointgrad reproduce --help lists them."""
+    return _run(["reproduce", "--help"])
+
+
 COMMANDS: dict[str, Callable[..., int]] = {
     "demo": demo, "view": view, "replay": replay, "lint": lint, "gradcheck": gradcheck, "reproduce": reproduce,
     "identify": identify, "bench": bench,
@@ -564,7 +448,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command that the arguments name (by default those of the process); returns the exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        _require({"tyro": "tyro"}, "demo")
+        require({"tyro": "tyro"}, "demo")
         return _run(given or ["--help"])
     except (UsageError, ValueError) as error:
         print(f"jointgrad: {error}", file=sys.stderr)
@@ -576,16 +460,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(arguments: list[str]) -> int:
     import tyro
 
-    if arguments[:2] == ["reproduce", "pendulum"]:
-        return tyro.cli(pendulum, prog="jointgrad reproduce pendulum", args=arguments[2:])
+    if arguments[0] == "reproduce":
+        from .reproduce.commands import EXPERIMENTS
+
+        about = "Published experiments, done again. `jointgrad reproduce NAME --help` says how long one takes."
+        return tyro.extras.subcommand_cli_from_dict(
+            EXPERIMENTS, prog="jointgrad reproduce", description=about, args=arguments[1:] or ["--help"]
+        )
     description = (
         f"jointgrad {__version__}: articulated robots in motion, with exact gradients through the whole of it."
     )
     return tyro.extras.subcommand_cli_from_dict(COMMANDS, prog="jointgrad", description=description, args=arguments)
-
-
-def _require(packages: dict[str, str], extra: str) -> None:
-    """Say what to install before any work begins."""
-    missing = [name for module, name in packages.items() if importlib.util.find_spec(module) is None]
-    if missing:
-        raise UsageError(f'this command needs {", ".join(missing)}: pip install "jointgrad[{extra}]"')

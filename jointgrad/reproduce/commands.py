@@ -1,0 +1,171 @@
+"""`jointgrad reproduce NAME`: one function for each experiment, which imports what it needs when it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal
+
+from ..usage import require
+
+Setting = Literal["released", "paper", "physical"]
+
+
+def pendulum(
+    n: tuple[int, ...] = (1, 2, 3, 4, 5, 6, 7),
+    out: Path = Path("out/pendulum"),
+    iterations: int = 300,
+    starts: int = 32,
+    attempts: int = 3,
+    seed: int = 0,
+    substeps: int = 5,
+    integrator: str = "rk4",
+) -> int:
+    """Swing pendulums of 1 to 7 links to the top by gradient descent on their torques (Qiao 2021, table 4); about a minute.
+
+    Args:
+        n: Numbers of links, each from 1 to 7.
+        out: Folder for the results.
+        iterations: Gradient steps of one attempt.
+        starts: Random torques that are improved together.
+        attempts: How often to begin with other random torques while the top is not reached.
+        seed: Of the random torques.
+        substeps: Simulation steps per torque; a torque is held for 1/60 s.
+        integrator: How to step: rk4, semi_implicit, explicit or implicit_damping.
+    """
+    require({"tyro": "tyro", "rich": "rich", "matplotlib": "matplotlib", "PIL": "pillow"}, "demo")
+    from .pendulum import Settings
+    from .report import demonstrate
+
+    settings = Settings(iterations=iterations, starts=starts, attempts=attempts, seed=seed, substeps=substeps,
+                        integrator=integrator)  # fmt: skip
+    return demonstrate(n, out, settings)
+
+
+def throw(
+    setting: Setting = "released",
+    out: Path | None = None,
+    seeds: tuple[int, ...] = (0, 1, 2),
+    seconds: float = 30.0,
+    quick: bool = False,
+) -> int:
+    """An arm throws a ball onto a mark (Qiao 2021, figure 6), with and without gradients, all methods from the same start.
+
+    Args:
+        setting: As the released code has it, as the paper prints it, or with gravity, ground and rest.
+        out: Folder for the results; unless said, out/throw_SETTING.
+        seeds: Of the starts and of random searches.
+        seconds: How long one search may take.
+        quick: Only the quickest methods.
+    """
+    return _contest("throw", setting, out, seeds, seconds, quick)
+
+
+def golf(
+    setting: Setting = "released",
+    out: Path | None = None,
+    seeds: tuple[int, ...] = (0, 1, 2),
+    seconds: float = 30.0,
+    quick: bool = False,
+) -> int:
+    """A club drives a ball to a mark (Qiao 2021, figure 6), with and without gradients, all methods from the same start.
+
+    Args:
+        setting: As the released code has it, as the paper prints it, or with ground, rolling and rest.
+        out: Folder for the results; unless said, out/golf_SETTING.
+        seeds: Of the starts and of random searches.
+        seconds: How long one search may take.
+        quick: Only the quickest methods.
+    """
+    return _contest("golf", setting, out, seeds, seconds, quick)
+
+
+def racecar(out: Path = Path("out/racecar"), seconds: float = 30.0, quick: bool = False) -> int:
+    """Friction of a sliding car from where it ends (Qiao 2021, figure 7), against truths in closed form.
+
+    Args:
+        out: Folder for the results.
+        seconds: How long one search may take.
+        quick: Only the first two cases.
+    """
+    _require_rivals()
+    from . import racecar
+
+    racecar.reproduce(racecar.CASES[:2] if quick else racecar.CASES, out, seconds, print)
+    print(f"Table, histories and landscape are in {out.resolve()}")
+    return 0
+
+
+def pendulum_search(out: Path = Path("out/pendulum_search"), seed: int = 0, quick: bool = False) -> int:
+    """Lengths of a double pendulum from 400 starts, local fits against parallel basin hopping (NeuralSim, figure 4); half a
+    minute on two cores.
+
+    Args:
+        out: Folder for the results.
+        seed: Of the hops.
+        quick: Few starts.
+    """
+    require({"matplotlib": "matplotlib", "PIL": "pillow"}, "demo")
+    from . import pendulum_search
+
+    pendulum_search.reproduce(out, print, quick, seed)
+    print(f"Figures and the map of successes are in {out.resolve()}")
+    return 0
+
+
+def pendulum_friction(
+    out: Path = Path("out/pendulum_friction"), seeds: tuple[int, ...] | None = None, quick: bool = False
+) -> int:
+    """What the hidden friction of a double pendulum's joints depends on, by the lasso on networks inside the step, and how many
+    samples that takes (NeuralSim, figure 10); eight to twelve minutes on two cores (on a busy machine
+    OPENBLAS_NUM_THREADS=1 makes the MLP faster).
+
+    Args:
+        out: Folder for the results.
+        seeds: Of data and first weights; unless said, 0 to 9.
+        quick: One seed, a coarser path.
+    """
+    require({"scipy": "scipy", "matplotlib": "matplotlib"}, "optimize")
+    require({"PIL": "pillow"}, "demo")
+    from . import pendulum_friction
+
+    pendulum_friction.reproduce(seeds or tuple(range(1 if quick else 10)), out, print, quick)
+    print(f"Figures and pictures of the connections are in {out.resolve()}")
+    return 0
+
+
+EXPERIMENTS: dict[str, Callable[..., int]] = {
+    "pendulum": pendulum,
+    "throw": throw,
+    "golf": golf,
+    "racecar": racecar,
+    "pendulum-search": pendulum_search,
+    "pendulum-friction": pendulum_friction,
+}
+
+
+def _require_rivals() -> None:
+    require({"scipy": "scipy", "cma": "cma", "matplotlib": "matplotlib", "mujoco": "mujoco-core"}, "optimize")
+
+
+def _contest(name: str, setting: str, out: Path | None, seeds: tuple[int, ...], seconds: float, quick: bool) -> int:
+    _require_rivals()
+    from . import contest, golf, throw
+    from .second_opinion import in_words
+
+    module, out = throw if name == "throw" else golf, out or Path(f"out/{name}_{setting}")
+    task = module.task(setting)
+    runs = contest.contest(task, module.methods(setting, quick), seeds, print, seconds)
+    if not runs:
+        return 130
+    said = contest.keep(task, runs, out)
+    best = said["best"]
+    print(f"Best: {best['method']}, {best['distance']:.4f} m from the target at {best['speed_at_end']:.3f} m/s.")
+    shares = said["comparison"]["gradient_over_gradient_free"].items()
+    print("With gradients over without:", ", ".join(f"{k} {'-' if v is None else round(v, 3)}" for k, v in shares))
+    if isinstance(said["mujoco"], dict):
+        print(f"MuJoCo cannot say: {said['mujoco']['error']}")
+    else:
+        print("MuJoCo and ours, " + "\n".join(in_words(one) for one in said["mujoco"]))
+    print(f"Results, curves and the best motion are in {out.resolve()}")
+    return 130 if runs[-1].reason == "interrupted" else 0
