@@ -134,6 +134,23 @@ def pendulum_friction(
     return 0
 
 
+def push(out: Path = Path("out/push"), quick: bool = False, data: Path | None = None) -> int:
+    """A real block pushed by a finger (NeuralSim, section IV-A): where it comes to rest, by the simulator as it comes, fitted, and
+    with friction augmented by networks; five to ten minutes on two cores.
+
+    Args:
+        out: Folder for the results.
+        quick: A tenth of the pushes, one step of each fit.
+        data: Folder with the recordings; unless said, that of JOINTGRAD_DATA or shared/data beside the project.
+    """
+    require({"matplotlib": "matplotlib", "PIL": "pillow"}, "demo")
+    from . import push
+
+    push.reproduce(out, print, quick, data)
+    print(f"Figures and the picture are in {out.resolve()}")
+    return 0
+
+
 EXPERIMENTS: dict[str, Callable[..., int]] = {
     "pendulum": pendulum,
     "throw": throw,
@@ -141,6 +158,7 @@ EXPERIMENTS: dict[str, Callable[..., int]] = {
     "racecar": racecar,
     "pendulum-search": pendulum_search,
     "pendulum-friction": pendulum_friction,
+    "push": push,
 }
 
 
