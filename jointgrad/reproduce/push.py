@@ -125,8 +125,9 @@ class _Experiment:
             poses = predicted(Problem(self._pushing(rows, hidden if len(point.weights) else None)).motion(point))
             found[name] = _poses(poses, truth)
         slow = Pace(self.pace.speed / 2, self.pace.transition / 2, self.pace.dt / 2, self.pace.reach)
-        poses = predicted(Problem(self._pushing(rows, None, slow)).motion(models["fitted"]))
-        found["fitted, half the speed"] = _poses(poses, truth)
+        for name in ("fitted", "augmented"):
+            problem = Problem(self._pushing(rows, hidden if name == "augmented" else None, slow))
+            found[f"{name}, half the speed"] = _poses(predicted(problem.motion(models[name])), truth)
         return found
 
     def _line(self, name: str) -> Callable[[int, Point, float], None]:
@@ -168,7 +169,8 @@ def table(found: dict[str, Any]) -> Iterator[str]:
     for name, one in found.items():
         mm, deg = (np.array(one[k]) for k in ("mm", "degrees"))
         yield f"  {name:24s} {mm.mean():6.3f} {np.median(mm):6.3f}   {deg.mean():6.3f} {np.median(deg):6.3f}"
-    for better, worse in (("fitted", "untuned"), ("augmented", "fitted")):
+    slow = ", half the speed"
+    for better, worse in (("fitted", "untuned"), ("augmented", "fitted"), ("augmented" + slow, "fitted" + slow)):
         gains = [deviation(found[worse][k], found[better][k]) for k in ("mm", "degrees")]
         mm, degrees = (f"{mean:.3f} +- {spread:.3f}" for mean, spread in gains)
         yield f"  {better} gains {mm} mm, {degrees} degrees on {worse}"

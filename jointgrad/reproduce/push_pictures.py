@@ -10,7 +10,7 @@ import numpy as np
 from .push_data import LOGS, Pushes, turned
 from .push_world import CORNERS
 
-COLOURS = {"does not move": "0.75", "untuned": "#d98c3f", "fitted": "#3f7fd9", "augmented": "#2f9e5f"}
+COLOURS = {"untuned": "#d98c3f", "fitted": "#3f7fd9", "augmented": "#2f9e5f"}
 
 
 def draw(pushes: Pushes, found: dict[str, Any], path: Path) -> None:
@@ -24,11 +24,12 @@ def draw(pushes: Pushes, found: dict[str, Any], path: Path) -> None:
     for k, ax in enumerate(axes[:, :2].ravel()):
         rows = np.flatnonzero(pushes.condition % (len(LOGS) // 2) == k)
         _push(ax, pushes, found, rows[np.abs(pushes.moved[rows, 2]).argmax()])
-    axes[0, 0].legend(loc="upper left", fontsize=7, frameon=False)
+    lines, names = axes[0, 0].get_legend_handles_labels()
+    fig.legend(lines, names, loc="lower left", ncols=len(names), fontsize=9, frameon=False)
     for ax, key, unit in ((axes[0, 2], "mm", "position, mm"), (axes[1, 2], "degrees", "angle, degrees")):
         _bars(ax, found, key, unit)
     fig.suptitle(f"A finger pushes a block on three supports: {len(pushes)} held-out pushes, after 16 mm", fontsize=11)
-    fig.tight_layout()
+    fig.tight_layout(rect=(0, 0.05, 1, 1))
     fig.savefig(path)
     plt.close(fig)
 
@@ -51,10 +52,11 @@ def _push(ax: Any, pushes: Pushes, found: dict[str, Any], i: int) -> None:
     ax.set_xticks([])
     ax.set_yticks([])
     wood = "plywood" if pushes.is_wood[i] else "hardboard"
-    errors = ", ".join(
-        f"{found[name]['mm'][i]:.1f} mm {found[name]['degrees'][i]:.1f}°" for name in ("fitted", "augmented")
+    off = (
+        f"{name} off by {found[name]['mm'][i]:.1f} mm, {found[name]['degrees'][i]:.1f}°"
+        for name in ("fitted", "augmented")
     )
-    ax.set_title(f"{wood}; fitted and augmented off by {errors}", fontsize=7)
+    ax.set_title(f"{wood}; turned by {abs(np.rad2deg(pushes.moved[i, 2])):.0f}°\n" + "\n".join(off), fontsize=8)
 
 
 def _placed(points: np.ndarray, pose: np.ndarray) -> np.ndarray:
@@ -68,7 +70,8 @@ def _bars(ax: Any, found: dict[str, Any], key: str, unit: str) -> None:
         ax.plot([median, median], [-k - 0.31, -k + 0.31], color="k", lw=1.5)
         ax.text(mean, -k, f" {mean:.2f}", va="center", fontsize=9)
     ax.set_yticks([-k for k in range(len(COLOURS))], list(COLOURS), fontsize=9)
-    ax.set_xlim(0, 1.15 * np.mean(found["does not move"][key]))
-    ax.set_title(f"error in {unit}: mean, and median as a stroke", fontsize=9)
+    ax.set_xlim(0, 1.15 * np.mean(found["untuned"][key]))
+    still = np.mean(found["does not move"][key])
+    ax.set_title(f"error in {unit}: mean, median as a stroke\n({still:.1f} if the block did not move)", fontsize=9)
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
