@@ -134,6 +134,25 @@ def pendulum_friction(
     return 0
 
 
+def swimmer(out: Path = Path("out/swimmer"), media: tuple[str, ...] = (), quick: bool = False) -> int:
+    """What water and air do to a swimmer in MuJoCo, learned by a network on the links' forces from ten short motions; against an
+    LSTM, an MLP, vacuum and the known law (NeuralSim, section IV-B); ten to fifteen minutes on two cores.
+
+    Args:
+        out: Folder for the results.
+        media: Of table II: vacuum, "water 5 C", "water 25 C", "air 25 C"; unless said, all.
+        quick: One medium, short training.
+    """
+    require({"scipy": "scipy", "matplotlib": "matplotlib", "mujoco": "mujoco-core"}, "optimize")
+    require({"torch": "torch"}, "torch")
+    require({"PIL": "pillow"}, "demo")
+    from . import swimmer
+
+    swimmer.reproduce(out, print, media or (("water 25 C",) if quick else tuple(swimmer.MEDIA)), quick)
+    print(f"Figures and pictures are in {out.resolve()}")
+    return 0
+
+
 EXPERIMENTS: dict[str, Callable[..., int]] = {
     "pendulum": pendulum,
     "throw": throw,
@@ -141,6 +160,7 @@ EXPERIMENTS: dict[str, Callable[..., int]] = {
     "racecar": racecar,
     "pendulum-search": pendulum_search,
     "pendulum-friction": pendulum_friction,
+    "swimmer": swimmer,
 }
 
 
