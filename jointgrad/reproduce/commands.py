@@ -134,6 +134,47 @@ def pendulum_friction(
     return 0
 
 
+def swimmer(out: Path = Path("out/swimmer"), media: tuple[str, ...] = (), quick: bool = False) -> int:
+    """What water and air do to a swimmer in MuJoCo, learned by a network on the links' forces from ten short motions; against an
+    LSTM, an MLP, vacuum and the known law (NeuralSim, section IV-B); ten to fifteen minutes on two cores.
+
+    Args:
+        out: Folder for the results.
+        media: Of table II: vacuum, "water 5 C", "water 25 C", "air 25 C"; unless said, all.
+        quick: One medium, short training.
+    """
+    require({"scipy": "scipy", "matplotlib": "matplotlib", "mujoco": "mujoco-core"}, "optimize")
+    require({"torch": "torch"}, "torch")
+    require({"PIL": "pillow"}, "demo")
+    from . import swimmer
+
+    swimmer.reproduce(out, print, media or (("water 25 C",) if quick else tuple(swimmer.MEDIA)), quick)
+    print(f"Figures and pictures are in {out.resolve()}")
+    return 0
+
+
+def real_pendulum(
+    out: Path = Path("out/real_pendulum"), machines: tuple[str, ...] = (), data: Path | None = None, quick: bool = False
+) -> int:
+    """Recordings of four real pendulums, predicted as published, fitted, and fitted with a network inside the step; five to ten
+    minutes on two cores.
+
+    Args:
+        out: Folder for the results.
+        machines: C1 and A0 (DFKI's double pendulum, two designs), simple (DFKI), ibm; unless said, all.
+        data: Folder of the recordings; unless said, that of JOINTGRAD_DATA, or shared/data beside the project.
+        quick: One machine, short runs.
+    """
+    require({"scipy": "scipy", "matplotlib": "matplotlib"}, "optimize")
+    require({"PIL": "pillow"}, "demo")
+    from . import real_pendulum
+    from .real_machines import MACHINES
+
+    real_pendulum.reproduce(out, print, machines or (("C1",) if quick else MACHINES), data, quick)
+    print(f"Figures and the picture are in {out.resolve()}")
+    return 0
+
+
 EXPERIMENTS: dict[str, Callable[..., int]] = {
     "pendulum": pendulum,
     "throw": throw,
@@ -141,6 +182,8 @@ EXPERIMENTS: dict[str, Callable[..., int]] = {
     "racecar": racecar,
     "pendulum-search": pendulum_search,
     "pendulum-friction": pendulum_friction,
+    "swimmer": swimmer,
+    "real-pendulum": real_pendulum,
 }
 
 

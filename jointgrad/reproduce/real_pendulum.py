@@ -1,0 +1,230 @@
+"""Real pendulums, predicted: as published, fitted, and fitted with a network inside (the claim of NeuralSim 2021 on real data).
+
+- untuned: numbers that the machine's authors have published (the best of theirs on the training runs), or uniform rods
+- fitted: inertias, damping, dry friction and armature by Gauss-Newton through motions of the training runs
+- augmented: the fitted model with a network at the joint forces that sees positions and velocities, trained through motions
+- regression: the usual fit, least squares of torques in the equations of motion; for torques alone
+
+Judged on held-out runs, in two ways: windows that start at a recorded state and run on their own, and torques that the recorded motion
+needs, against those measured (1 - SSE/SS).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import jointgrad as jg
+
+from ..grafts.blueprint import layers
+from ..grafts.discover import Windows, windows
+from .graft_training import Plan, train, weight_units
+from .kept import Kept
+from .real_machines import BASE, GRAVITY, MACHINES, SPLITS, Machine, Run, Split, base_numbers, divided, inverse, machine, smooth
+
+# seconds: of windows that are judged, the longest of which trains too
+AHEAD = (0.1, 0.2, 0.5)
+FIT_WINDOW, TRAIN_WINDOWS = 0.2, ((0.05, 100), (0.2, 150))
+NETWORK = (16, 16)
+DECAY = 1e-6
+# most windows of training; more take longer and say little more
+MOST = 400
+# seconds of smoothing for accelerations that are tried on the training runs
+SMOOTHINGS = (0.06, 0.1, 0.14, 0.18, 0.24, 0.3)
+
+
+# motions -----------------------------------------------------------------------------------------------------------------
+
+
+def pieces(runs: list[Run], steps: int, most: int | None = None) -> Windows:
+    """Windows of all runs side by side, without gaps or overlap; of too many, every second, third, ... one."""
+    found = [windows(r.q[:, None], r.qd[:, None], r.u[:-1, None] if r.u.shape[1] else None, steps) for r in runs]
+    q0, qd0 = (np.concatenate([getattr(f.start, k) for f in found]) for k in ("q", "qd"))
+    q, qd = (np.concatenate([getattr(f, k) for f in found], axis=1) for k in ("q", "qd"))
+    u = None if found[0].u is None else np.concatenate([f.u for f in found], axis=1)  # type: ignore[misc]
+    every = slice(None, None, 1 if most is None else -(-len(q0) // most))
+    return Windows(jg.State(q0[every], qd0[every]), None if u is None else u[:, every], q[:, every], qd[:, every])
+
+
+def scales(runs: list[Run]) -> tuple[np.ndarray, np.ndarray]:
+    """Standard deviations of velocities, and of angles over a window of 0.2 s, which have no mean: what errors count in."""
+    qd = np.concatenate([r.qd for r in runs]).std(0)
+    return qd * AHEAD[1] / 2, qd
+
+
+def ahead(model: jg.Model, m: Machine, runs: Sequence[Run]) -> dict[str, Any]:
+    """Root mean square errors of angles (rad) and velocities over windows of different lengths, all joints together."""
+    found: dict[str, Any] = {}
+    for seconds in AHEAD:
+        w = pieces(runs, round(seconds / m.dt))
+        motion = jg.rollout(model, w.start, w.u, steps=len(w.q), on_nan="freeze")
+        rms = lambda a, b: float(np.sqrt(((a[1:] - b) ** 2).mean()))  # noqa: E731
+        found[f"{seconds:g} s"] = {"q": rms(motion.q, w.q), "qd": rms(motion.qd, w.qd), "windows": w.q.shape[1]}
+    return found
+
+
+# models ------------------------------------------------------------------------------------------------------------------
+
+
+def untuned(m: Machine, split: Split) -> tuple[str, jg.Model]:
+    """Of the published models the one that predicts the training runs best."""
+    data, units = pieces(split.seen, round(FIT_WINDOW / m.dt), MOST), scales(split.seen)
+
+    def error(model: jg.Model) -> float:
+        motion = jg.rollout(model, data.start, data.u, steps=len(data.q), on_nan="freeze")
+        return float((((motion.q[1:] - data.q) / units[0]) ** 2).mean() + (((motion.qd[1:] - data.qd) / units[1]) ** 2).mean())
+
+    name = min(m.untuned, key=lambda k: error(m.untuned[k]))
+    return name, m.untuned[name]
+
+
+def fitted(m: Machine, split: Split, model: jg.Model, iterations: int = 15) -> tuple[jg.Model, dict[str, list[float]]]:
+    """By Levenberg-Marquardt through windows of all that may be seen: the model, and its numbers with standard deviations."""
+    from ..optimize.identify import Recording, Settings, identify
+    from ..optimize.progress import Stop
+
+    units = scales(split.seen)
+    data = pieces(split.seen, round(FIT_WINDOW / m.dt), MOST)
+    every = 5 if len(data.q) % 5 == 0 else 1  # neighbouring samples say the same
+    q, qd = (np.concatenate([s[None], a])[::every] for s, a in zip(data.start, (data.q, data.qd), strict=True))
+    records = [Recording(q[:, i], qd[:, i], None if data.u is None else data.u[:, i], every) for i in range(q.shape[1])]
+    fit = identify(model, records, m.unknowns, Settings(sigma_q=units[0], sigma_qd=units[1]),
+                   stop=Stop(iterations=iterations, patience=3, least=1e-4))  # fmt: skip
+    return fit.model, {e.name: [e.value, e.deviation] for e in fit.estimates}
+
+
+def augmented(m: Machine, split: Split, model: jg.Model, quick: bool = False) -> jg.Model:
+    """A network at the joint forces, trained through windows; those that decide say what is kept, if only a network that is silent."""
+    grafted = jg.graft(model, "joint.force", ["joint.position", "joint.velocity"], jg.MLP(NETWORK, "tanh", scale=0.0), per="whole")
+    q, qd = (np.concatenate([getattr(r, k) for r in split.seen]).std(0) for k in ("q", "qd"))
+    units = weight_units(grafted, [*np.maximum(q, 0.3), *qd], 0.1 * _weight(m, model))
+    stages = [(pieces(split.training, round(s / m.dt), MOST), 10 if quick else n) for s, n in TRAIN_WINDOWS]
+    judge = pieces(split.deciding, round(FIT_WINDOW / m.dt), MOST)
+    return train(grafted, units, Plan(stages, judge, scales(split.seen), decay=DECAY)).model
+
+
+def _weight(m: Machine, model: jg.Model) -> np.ndarray:
+    """Torques with which gravity can act at each joint: what forces of a network are in units of."""
+    return GRAVITY * base_numbers(model, m.length)["moment"]
+
+
+# torques -----------------------------------------------------------------------------------------------------------------
+
+
+def network_force(model: jg.Model, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
+    """What the network of a model adds to the joint forces, computed outside the engine."""
+    if not model.topology.grafts:
+        return np.zeros_like(q)
+    x = np.concatenate([q, qd], -1)
+    net = layers(model)
+    for k, (W, bias) in enumerate(net):
+        x = x @ W.T + bias
+        x = np.tanh(x) if k < len(net) - 1 else x
+    return x
+
+
+def torques(model: jg.Model, m: Machine, runs: Sequence[Run], seconds: float) -> tuple[np.ndarray, np.ndarray]:
+    """Predicted and measured (T, n), of motions smoothed over so many seconds."""
+    said, measured, base = [], [], base_numbers(model, m.length)
+    for r in runs:
+        q, qd, qdd = (smooth(r.q, m.dt, k, seconds) for k in range(3))
+        said.append(inverse(base, m.length, q, qd, qdd) - network_force(model, q, qd))
+        measured.append(r.u)
+    return np.concatenate(said), np.concatenate(measured)
+
+
+def explained(said: np.ndarray, measured: np.ndarray) -> np.ndarray:
+    """1 - SSE/SS, by joint."""
+    return 1 - ((said - measured) ** 2).sum(0) / (measured**2).sum(0)
+
+
+def of_torques(model: jg.Model, m: Machine, split: Split) -> dict[str, Any]:
+    """Of held-out motions, smoothed so that the model explains the torques that it may see best."""
+    seconds = max(SMOOTHINGS, key=lambda s: explained(*torques(model, m, split.seen, s)).sum())
+    return {"smoothing_s": seconds, "explained": explained(*torques(model, m, split.held_out, seconds)).tolist()}
+
+
+def regression(m: Machine, split: Split) -> dict[str, Any]:
+    """Least squares of the measured torques in the numbers of the equations of motion; smoothing as above."""
+    best: dict[str, Any] = {}
+    for seconds in SMOOTHINGS:
+        A, B = (np.concatenate([_columns(m, r, seconds) for r in runs]) for runs in (split.seen, split.held_out))
+        a, b = (np.concatenate([r.u for r in runs]) for runs in (split.seen, split.held_out))
+        x = np.linalg.lstsq(A.reshape(-1, A.shape[-1]), a.ravel(), rcond=None)[0]
+        seen = float(explained(A @ x, a).sum())
+        if not best or seen > best["seen"]:
+            best = {"smoothing_s": seconds, "seen": seen, "explained": explained(B @ x, b).tolist()}
+    return best
+
+
+def _columns(m: Machine, run: Run, seconds: float) -> np.ndarray:
+    """(T, n, numbers): torques per unit of each base number; the first armature acts as the first inertia does."""
+    q, qd, qdd = (smooth(run.q, m.dt, k, seconds) for k in range(3))
+    n, found = q.shape[1], []
+    for name in BASE:
+        for i in range(1 if name == "armature" else 0, n):
+            unit = {k: np.zeros(n) for k in BASE}
+            unit[name][i] = 1.0
+            found.append(inverse(unit, m.length, q, qd, qdd))
+    return np.stack(found, -1)
+
+
+# the experiment ----------------------------------------------------------------------------------------------------------
+
+
+def _figures(model: jg.Model, m: Machine, split: Split) -> dict[str, Any]:
+    said: dict[str, Any] = {"ahead": ahead(model, m, split.held_out)}
+    if model.nu:
+        said["torques"] = of_torques(model, m, split)
+    return said
+
+
+def compared(m: Machine, split: Split, quick: bool = False) -> dict[str, Any]:
+    """All models of one machine, on one split."""
+    chosen, first = untuned(m, split)
+    found = {"untuned": {**_figures(first, m, split), "chosen": chosen}}
+    fit, numbers = fitted(m, split, first, 4 if quick else 15)
+    found["fitted"] = {**_figures(fit, m, split), "numbers": numbers}
+    found["augmented"] = _figures(augmented(m, split, fit, quick), m, split)
+    if first.nu:
+        found["regression"] = {"torques": regression(m, split)}
+    return found
+
+
+def _shortened(m: Machine, samples: int = 2500) -> Machine:
+    return replace(m, runs=[Run(r.name, r.q[:samples], r.qd[:samples], r.u[:samples]) for r in m.runs[:2]])
+
+
+def reproduce(
+    out: Path, say: Callable[[str], None], machines: Sequence[str] = MACHINES, data: Path | None = None, quick: bool = False
+) -> dict[str, Any]:
+    """All machines, both splits; a line for each model. Ctrl-C leaves what is finished."""
+    settings = {"quick": quick, "network": NETWORK, "windows": TRAIN_WINDOWS, "decay": DECAY, "most": MOST}
+    kept = Kept(out, "real-pendulum", settings, say)
+    try:
+        for name in machines:
+            m = machine(name, data)
+            for split in SPLITS[:1] if quick else SPLITS:
+                short = _shortened(m) if quick else m
+                make = lambda m=short, split=split: compared(m, divided(m, split), quick)  # noqa: E731
+                for model, one in kept.part(f"{name}/{split}", make).items():
+                    say(f"{name:6s} {split:5s} {model:10s} {_line(one)}")
+    except KeyboardInterrupt:
+        say(f"Interrupted: {len(kept.parts)} parts are kept.")
+        return kept.said
+    from .real_pendulum_pictures import draw
+
+    draw(kept.parts, out / "errors.png")
+    return kept.said
+
+
+def _line(one: dict[str, Any]) -> str:
+    words = [f"{ahead}: {e['q']:.4f} rad, {e['qd']:.3f} rad/s" for ahead, e in one.get("ahead", {}).items()]
+    if "torques" in one:
+        shares = ", ".join(f"{x:.3f}" for x in one["torques"]["explained"])
+        words.append(f"torques explained {shares} (smoothed over {one['torques']['smoothing_s']:g} s)")
+    return "; ".join(words)
