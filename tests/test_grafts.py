@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,16 +11,22 @@ from test_contact_gradients import ContactCase, check, contact_case, standing
 
 import jointgrad as jg
 from jointgrad.engine import plain
-from jointgrad.grafts.blueprint import layers, load_weights, save_weights, with_layers
+from jointgrad.grafts.blueprint import ABOUT, layers, load_weights, save_weights, table, with_layers
 from jointgrad.model.grafts import ACTIVATIONS, MODES, TARGETS
 
 BATCH = 5
 FLAT, FLOOR = (1.55, 0.0, 0.0), -0.1975  # joint angles, and a height that the tip has just reached with them
-SEEN = {"link.force": ["link.velocity"], "control": ["control", "joint.velocity"], "actuator.gain": ["control"],
-        "actuator.damping": ["control", "joint.velocity"]}  # fmt: skip
+AT_POINT = ["contact.depth", "contact.velocity", "contact.place", "contact.normal", "joint.velocity"]
+SPRINGS = (
+    "pair.stiffness", "pair.damping", "contact.stiffness", "contact.damping", "contact.normal_force", "contact.friction_force",
+)  # fmt: skip
+SEEN = {
+    "link.force": ["link.velocity"], "link.mass": ["link.velocity"], "control": ["control", "joint.velocity"],
+    "actuator.gain": ["control"], "actuator.damping": ["control", "joint.velocity"],
+}  # fmt: skip
 
 
-def arm(**options) -> jg.Model:
+def arm(friction: float = 0.05, **options) -> jg.Model:
     """Three links that swing in a medium, the tip of the last on the ground where they lie flat; all that a graft may change."""
     robot = jg.Description("arm")
     parent = None
@@ -27,7 +34,7 @@ def arm(**options) -> jg.Model:
         link = robot.add_link(f"link{k}", 1.0 + 0.2 * k, (0.1, 0.0, -0.3), (0.03, 0.002, 0.001, 0.04, 0.003, 0.05))
         robot.add_joint(
             f"joint{k}", "revolute", parent, f"link{k}", position=(0.0, 0.0, -0.6 if k else 0.0), axis=(0.1 * k, 1.0, 0.2),
-            damping=0.3, stiffness=0.2, armature=0.02, friction=0.05,
+            damping=0.3, stiffness=0.2, armature=0.02, friction=friction,
         )  # fmt: skip
         robot.add_actuator(f"motor{k}", f"joint{k}", gain=1.5, damping=0.1)
         link.drag_size = (0.1, 0.2, 0.5)
@@ -40,7 +47,7 @@ def arm(**options) -> jg.Model:
 @functools.cache
 def model_for(target: str) -> jg.Model:
     """Contact by springs where a spring's parameter is changed."""
-    soft = target in ("pair.stiffness", "pair.damping")
+    soft = target in SPRINGS
     return arm(contact=jg.Spring(3e3, 2e3, 1.3, "brown", 0.8, 0.5) if soft else jg.Impulse(sweeps=10))
 
 
@@ -62,12 +69,15 @@ def test_two_tips_touch():
 def grafted(
     model: jg.Model, target: str, mode: str = "residual", activation: str = "tanh", scale: float = 0.3, **options
 ):
-    seen = SEEN.get(target, ["joint.position", "joint.velocity"])
+    seen = AT_POINT if target.startswith("contact.") else SEEN.get(target, ["joint.position", "joint.velocity"])
+    if target == "contact.depth":  # millimetres, lest a point be thrown out of contact
+        scale *= 1e-3
     model = jg.graft(model, target, seen, jg.MLP((5, 6), activation, scale, seed=1), mode=mode, **options)
-    if mode == "replace":  # by something that is not negative
+    if mode == "replace":  # by something that is not negative, and a point that still touches
+        more = 2e-3 if target == "contact.depth" else 0.8
         for network in range(len(model.topology.grafts[-1].first_weights)):
             *others, (weight, bias) = layers(model, len(model.topology.grafts) - 1, network)
-            model = with_layers(model, [*others, (weight, bias + 0.8)], len(model.topology.grafts) - 1, network)
+            model = with_layers(model, [*others, (weight, bias + more)], len(model.topology.grafts) - 1, network)
     return model
 
 
@@ -94,6 +104,38 @@ def test_gradient_of_every_target(target, mode):
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 def test_gradient_of_every_activation(activation):
     checked(grafted(model_for("joint.force"), "joint.force", activation=activation))
+
+
+@pytest.mark.parametrize(
+    "target", ["joint.force", "joint.acceleration", "link.mass", "control", "contact.normal_force"]
+)
+def test_gradient_of_runge_kutta(target):
+    spring = jg.Spring(3e3, 2e3, 1.3, "brown", 0.8, 0.5)
+    checked(grafted(arm(friction=0.0, contact=spring, integrator="rk4"), target))
+
+
+def test_a_signal_feeds_later_networks():
+    """One network speaks to two others, one of them at points that touch; gradients go back through all of them."""
+    model = jg.graft(model_for("joint.force"), "signal", ["joint.position", "control"], jg.MLP((4,), outputs=3))
+    model = jg.graft(model, "joint.force", ["signal", "joint.velocity"], jg.MLP((5,), scale=0.3), per="whole")
+    model = jg.graft(model, "contact.friction", ["signal", "contact.velocity"], jg.MLP((3,), scale=0.3))
+    assert [len(g.seen[0]) for g in model.topology.grafts] == [6, 6, 7]
+    case = checked(model)
+    weights = case.backward(case.rollout())["graft.weight"]
+    assert (np.abs(weights).max(0) > 0)[: model.topology.grafts[0].n_weights].sum() > 20
+
+
+def test_each_graft_sees_what_those_before_it_changed():
+    """Controls are doubled, then halved by a network that sees the doubled ones: a force of u, where each alone gives another."""
+    model = model_for("control")
+    model = jg.graft(model, "control", ["control"], jg.MLP((), scale=0.0), mode="residual")
+    model = with_layers(model, [(np.ones((1, 1)), np.zeros(1))], 0, 0)  # u + u
+    model = jg.graft(model, "control", ["control"], jg.MLP((), scale=0.0), mode="replace")
+    for k in range(3):
+        model = with_layers(model, [(np.full((1, 1), 0.5), np.zeros(1))], 1, k)  # half of what it sees
+    state, u = jg.State(*(x[3] for x in states())), np.array([0.7, 0.0, 0.0])
+    plain = jg.step(model_for("control"), state, u)
+    assert np.array_equal(jg.step(model, state, u).qd, plain.qd)
 
 
 def test_several_grafts():
@@ -221,6 +263,11 @@ WRONG = {
     'mode "dissipate" brakes': dict(target="control", inputs=["control"], mode="dissipate"),
     'mode "louder"': dict(target="control", inputs=["control"], mode="louder"),
     "only be residual": dict(target="link.force", inputs=["link.velocity"], mode="scale"),
+    "only networks on contact": dict(target="joint.force", inputs=["contact.depth"]),
+    "one point at a time": dict(target="contact.friction", inputs=["contact.depth"], per="whole"),
+    "nothing for a graft": dict(target="contact.normal_force", inputs=["contact.depth"]),
+    'has no "signal" to see': dict(target="joint.force", inputs=["signal"]),
+    "says itself how many": dict(target="joint.force", inputs=["control"], network=jg.MLP((3,), outputs=2)),
     "whole numbers": dict(target="control", inputs=["control"], network=jg.MLP((0,))),
 }
 
@@ -237,7 +284,7 @@ def test_a_free_base_has_no_joint_position():
         jg.graft(dog, "link.force", ["joint.position"])
 
 
-def test_graft_needs_another_integrator():
-    robot = jg.zoo.pendulum(2)
-    with pytest.raises(jg.InputError, match="rk4"):
-        jg.graft(robot.compile(integrator="rk4"), "joint.force", ["joint.velocity"])
+def test_the_documented_table_is_that_of_the_code():
+    text = (Path(__file__).resolve().parents[1] / "docs" / "grafts.md").read_text()
+    assert table() in text
+    assert set(ABOUT) == {*TARGETS, "signal"}

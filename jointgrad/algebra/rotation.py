@@ -3,6 +3,15 @@
 from ..compiler.elementary import angle_over_sine, inverse, root, select, sinc_of_square
 from .vector import add, cross, dot, scale
 
+
+def tangents(n):
+    """Two directions across a unit normal, without a branch (Duff et al. 2017)."""
+    sign = select(n[2] < 0.0, -1.0, 1.0)
+    a = -inverse(sign + n[2])
+    b = n[0] * n[1] * a
+    return (1.0 + sign * n[0] * n[0] * a, sign * b, -(sign * n[0])), (b, sign + n[1] * n[1] * a, -n[1])
+
+
 IDENTITY = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
 
 

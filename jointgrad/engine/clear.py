@@ -42,6 +42,10 @@ def clear_touch(tree, touch, touch_bar, params):
     for i in range(touch.n):
         touch_bar.point[i] = touch_bar.normal[i] = touch_bar.force[i] = three_zeros(params.world_dt[0])
         touch_bar.gap[i] = zero(params.world_dt[0])
+    if tree.n_point_nets != 0:
+        for i in range(touch.n):
+            touch_bar.friction[i] = touch_bar.restitution[i] = zero(params.world_dt[0])
+            touch_bar.stiffness[i] = touch_bar.damping[i] = zero(params.world_dt[0])
 
 
 @sweep

@@ -14,7 +14,8 @@ from .stages.contact import contact
 from .stages.contact.margins import margins, nearer, stretch_margins, unstretch_margins
 from .stages.detection import detection
 from .stages.forces import forces
-from .stages.grafts import grafted_forces, grafts, ungraft
+from .stages.grafts import grafted_forces, grafted_rates, grafts, ungraft
+from .stages.grafts.points import grafted_springs, point_grafts
 from .stages.kinematics import kinematics, kinematics_adjoint
 from .stages.outputs import outputs, outputs_adjoint
 from .stages.springs import springs
@@ -454,8 +455,12 @@ def evaluation(tree, params, gauge, assembly, state, work, touch, block, output,
         grafts(tree, params, assembly, state, work)
     if tree.n_shapes != 0:
         detection(tree, params, assembly, work, touch)
+    if tree.n_point_nets != 0:
+        point_grafts(tree, params, assembly, state, work, touch)
     if tree.has_soft_contact != 0:
         springs(tree, params, work, touch)
+    if tree.n_point_forces != 0:
+        grafted_springs(tree, params, work, touch)
     if tree.n_tendons != 0:
         tendons(tree, params, state, work)
     forces(tree, params, assembly, state, work, call)
@@ -464,9 +469,11 @@ def evaluation(tree, params, gauge, assembly, state, work, touch, block, output,
     articulated(tree, assembly, work, call)
     if tree.has_impulses != 0:
         contact(tree, params, state, work, touch, block)
+    if tree.n_rate_aims != 0:
+        grafted_rates(tree, params, state, work)
     outputs(tree, assembly, work, output)
     if tree.n_nets != 0:
-        ungraft(tree, params, state, work)
+        ungraft(tree, params, assembly, state, work)
 
 
 # the certificate --------------------------------------------------------------------------------------------------------

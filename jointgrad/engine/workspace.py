@@ -98,24 +98,27 @@ WORK = {
     # contact: what impulses add to the rates
     "kick": 1,
     # grafts: nodes of networks, what goes into their activations, and what their outputs stood in for
-    "node": 1, "pre": 1, "kept": 1,
+    "node": 1, "pre": 1, "kept": 1, "kept_inertia": 10,
     # integration
     "q_next": 1, "qd_next": 1,
 }  # fmt: skip
 WORK_BAR = {
     "pose": 6, "S": 6, "v": 6, "c": 6, "touch": 6, "length": 1, "speed": 1, "pull": 1, "armature": 1, "tau": 1, "f": 6,
-    "qdd": 1, "kick": 1, "node": 1, "kept": 1, "q_next": 1, "qd_next": 1,
+    "qdd": 1, "kick": 1, "node": 1, "kept": 1, "kept_inertia": 10, "q_next": 1, "qd_next": 1,
 }  # fmt: skip
 
 # detection: poses of shapes in the world, how far a tree reaches from its reference point, and the points that touch in
 # some lane: between which pair, which of its candidates, where, along which normal (from shape b to shape a), how far apart;
-# springs: the force on shape a
+# springs: the force on shape a; where networks stand at points: contact parameters of each point
 TOUCH = {
     "shape": 12, "extent": 1, "point": 3, "normal": 3, "gap": 1, "feature": 7, "force": 3,
+    "friction": 1, "restitution": 1, "stiffness": 1, "damping": 1,
     "n": CURSOR, "is_full": CURSOR, "first": CURSOR, "last": CURSOR, "pair": LIST, "part": LIST,
 }  # fmt: skip
 # cotangents; of a shape's pose, a force about the shape's own position
-TOUCH_BAR = {"shape": 6, "point": 3, "normal": 3, "gap": 1, "force": 3}
+TOUCH_BAR = {
+    "shape": 6, "point": 3, "normal": 3, "gap": 1, "force": 3, "friction": 1, "restitution": 1, "stiffness": 1, "damping": 1,
+}  # fmt: skip
 
 # contact: blocks of three rows of the complementarity problem. Sides 2k and 2k + 1 of block k are what it pushes on:
 # a body, where in the body's path its own effort begins, the free root it reaches (-1: none). Couplings of block k
@@ -196,7 +199,8 @@ SCHEMA = Schema(
         "assembly_stage", "assembly_stage_adjoint",
         "kinematics", "kinematics_adjoint", "tendons", "tendons_adjoint", "forces", "forces_adjoint",
         "articulated", "articulated_adjoint", "grafts", "grafts_adjoint", "ungraft", "regraft", "grafted_forces",
-        "grafted_forces_adjoint",
+        "grafted_forces_adjoint", "grafted_rates", "grafted_rates_adjoint", "point_grafts", "point_grafts_adjoint",
+        "grafted_springs", "grafted_springs_adjoint",
         *PAIR_KERNELS, "detection", "detection_adjoint", "springs", "springs_adjoint",
         "blocks", "tie_blocks", "couplings", "sweeps", "own_couplings", "sums", "kicks", "contact", "contact_adjoint",
         "sweeps_adjoint", "matrix_adjoint", "mixtures", "sums_adjoint", "inertia_adjoint",
@@ -225,7 +229,10 @@ def rows_of(tree: Mapping[str, Any], slots: int = 0) -> dict[str, int]:
     per_dof = dict.fromkeys(("S", "armature", "tau", "U", "D_inv", "u", "qdd", "kick", "qd_next"), dofs)
     per_tendon = dict.fromkeys(("length", "speed", "pull"), tendons)
     work = dict.fromkeys(WORK, bodies + 1) | per_dof | per_tendon | {"q_next": q}
-    work |= {"node": tree["n_nodes"], "pre": tree["n_nodes"], "kept": tree["n_aims"]}
+    touches = tree["most_touches"] if tree["n_point_nets"] else 0
+    nodes, aims = tree["n_nodes"] + touches * tree["n_point_nodes"], tree["n_aims"]
+    work |= {"node": nodes, "pre": nodes, "kept": aims + touches * tree["n_point_kept"]}
+    work |= {"kept_inertia": aims if tree["n_mass_aims"] else 0}
     multiplier = dict.fromkeys(MULTIPLIER, bodies + 1) | {"mu": dofs, "u": dofs}
     runge = {
         "q": 4 * q,
@@ -243,7 +250,9 @@ def rows_of(tree: Mapping[str, Any], slots: int = 0) -> dict[str, int]:
         "state": {"q": q, "qd": dofs, "u": actuators, "force": 6 * links}, "work": work, "multiplier": multiplier,
         "output": dict.fromkeys(OUTPUT, links), "runge": runge,
         "margin": {"record": 1, "own": tree["n_pair_rows"]},
-        "touch": dict.fromkeys(TOUCH, tree["most_touches"]) | {"shape": shapes, "extent": tree["n_trees"]},
+        "touch": dict.fromkeys(TOUCH, tree["most_touches"])
+        | {"shape": shapes, "extent": tree["n_trees"]}
+        | dict.fromkeys(("friction", "restitution", "stiffness", "damping"), touches),
         "block": _block_rows(tree),
         "slots": {"q": slots * q, "qd": slots * dofs},
     }  # fmt: skip
@@ -301,6 +310,12 @@ def unused_kernels(tree: Mapping[str, Any]) -> tuple[str, ...]:
         unused += ["couplings", "sweeps", "matrix", "mixtures"]
     if not tree["has_impulses"] or tree["has_matrix"]:
         unused += ["own_couplings", "sums"]
+    if not tree["n_rate_aims"]:
+        unused.append("grafted_rates")
+    if not tree["n_point_nets"]:
+        unused.append("point_grafts")
+    if not tree["n_point_forces"]:
+        unused.append("grafted_springs")
     if not tree["n_nets"]:
         unused += ["grafts", "ungraft", "regraft", "grafted_forces"]
     if tree["integrator"] != RK4:

@@ -4,24 +4,10 @@
 
 gives a model with a network at every joint; its weights are the parameter "graft.weight", with gradients like any other.
 
-| target | one network output per | meaning of the output |
-|---|---|---|
-| joint.force | degree of freedom | N or N m |
-| link.force | link, six outputs | force and torque in the link's own axes, at its origin |
-| control | actuator | what the actuator is asked for |
-| joint.damping, .stiffness, .armature, .friction; actuator.gain, .damping | joint, actuator | the parameter |
-| pair.friction, .restitution, .stiffness, .damping | row of pair parameters | the parameter |
-| world.density, .viscosity | world | the parameter |
-
-| input | numbers | |
-|---|---|---|
-| joint.position, joint.velocity | one per scalar joint | |
-| control | one per actuator | |
-| link.velocity | six per link | of its origin, then angular, in its own axes |
-
-per="each": one network per row of the target, which sees inputs of the same joint alone, or with sees="all" those of the whole
-robot; per="whole": one network that sees all inputs and speaks to all rows. What cannot be negative (damping, armature,
-friction, restitution, the medium's density) ends at zero.
+`table()` prints what may be changed and seen. per="each": one network per row of the target, which sees inputs of the same joint
+alone, or with sees="all" those of the whole robot; per="whole": one network that sees all inputs and speaks to all rows. Those on
+contact.* run once for every point that touches between the shapes of their row. What cannot be negative (mass, damping, armature,
+friction, restitution, the normal force, the medium's density) ends at zero. A graft sees what those before it have changed.
 """
 
 from __future__ import annotations
@@ -30,12 +16,11 @@ import fnmatch
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..model.arrays import FRICTION_ROW, INTEGRATORS, PRISMATIC, REVOLUTE, Model
+from ..model.arrays import FRICTION_ROW, IMPULSE, PRISMATIC, REVOLUTE, Model
 from ..model.errors import InputError
 from ..model.grafts import (
     ACTIVATIONS,
@@ -44,25 +29,92 @@ from ..model.grafts import (
     LISTS,
     MODES,
     SEE_CONTROL,
+    SEE_DEPTH,
     SEE_LINK,
+    SEE_NODE,
+    SEE_NORMAL,
+    SEE_PLACE,
     SEE_POSITION,
     SEE_RATE,
+    SEE_SLIDING,
     TARGETS,
+    WIDTHS,
 )
+from .weights import first_weights, layers, load_weights, save_weights, with_layers
 
+__all__ = ["MLP", "Blueprint", "graft", "layers", "load_weights", "save_weights", "with_layers"]
+
+# target -> one output per, what it is
+ABOUT = {
+    "joint.force": ("joint", "N or N m"),
+    "joint.acceleration": ("joint", "m/s^2 or rad/s^2, once contact is solved"),
+    "link.force": ("link, six outputs", "force and torque in the link's own axes, at its origin"),
+    "link.mass": ("link", "kg, at the link's centre of mass"),
+    "control": ("actuator", "what the actuator is asked for"),
+    **{
+        f"joint.{x}": ("joint", "the parameter, for this step")
+        for x in ("damping", "stiffness", "armature", "friction")
+    },
+    **{f"actuator.{x}": ("actuator", "the same") for x in ("gain", "damping")},
+    **{
+        f"pair.{x}": ("row of pair parameters", "the same") for x in ("friction", "restitution", "stiffness", "damping")
+    },
+    **{f"world.{x}": ("world", "the same") for x in ("density", "viscosity")},
+    "contact.depth": ("point that touches", "m; it is moved along the normal"),
+    "contact.friction": ("point that touches", "coefficient of sliding"),
+    "contact.restitution": ("point that touches, impulses", "coefficient"),
+    "contact.stiffness": ("point that touches, springs", "the parameter"),
+    "contact.damping": ("point that touches, springs", "the parameter"),
+    "contact.normal_force": ("point that touches, springs", "N"),
+    "contact.friction_force": ("point that touches, springs; two outputs", "N, along both tangents"),
+    "signal": ("graft, as many outputs as the MLP says", "nothing; later networks may see it"),
+}
+# input -> how many numbers, what they are
+INPUTS = {
+    "joint.position": ("one per scalar joint", "m or rad"),
+    "joint.velocity": ("one per scalar joint", "m/s or rad/s"),
+    "control": ("one per actuator", "as earlier grafts left it"),
+    "link.velocity": ("six per link", "of its origin, then angular, in its own axes"),
+    "signal": ("all of earlier signals", "what their networks said"),
+    "contact.depth": ("one", "m"),
+    "contact.velocity": ("four", "m/s: parting, along both tangents, and the speed along the surface"),
+    "contact.normal": ("three", "in the world, from the second shape to the first"),
+    "contact.place": ("three", "m, on the first shape, in its own axes"),
+}
 # targets that may be negative; the others end at zero, whatever a network says
-SIGNED = ("joint.force", "link.force", "control", "joint.stiffness", "actuator.gain", "actuator.damping")
-INPUTS = ("joint.position", "joint.velocity", "control", "link.velocity")
+SIGNED = (
+    "joint.force", "joint.acceleration", "link.force", "control", "joint.stiffness", "actuator.gain", "actuator.damping",
+    "contact.depth", "contact.friction_force",
+)  # fmt: skip
+OUTPUTS = {"link.force": 6, "contact.friction_force": 2}  # of one row, where there are several
+# targets that only one kind of contact law has
+OF_SPRINGS = ("contact.stiffness", "contact.damping", "contact.normal_force", "contact.friction_force")
+OF_IMPULSES = ("contact.restitution",)
+FORCES_AT_POINTS = ("contact.normal_force", "contact.friction_force")
+KEPT_FORCE = 3  # numbers that the engine keeps of a force before it is changed
+CONTACT_SENSES = {
+    "contact.depth": SEE_DEPTH, "contact.velocity": SEE_SLIDING, "contact.normal": SEE_NORMAL, "contact.place": SEE_PLACE,
+}  # fmt: skip
+
+
+def table() -> str:
+    """Targets and inputs, as Markdown."""
+    lines = ["| target | one output per | meaning |", "|---|---|---|"]
+    lines += [f"| `{name}` | {per} | {meaning} |" for name, (per, meaning) in ABOUT.items()]
+    lines += ["", "| input | numbers | |", "|---|---|---|"]
+    lines += [f"| `{name}` | {count} | {meaning} |" for name, (count, meaning) in INPUTS.items()]
+    return "\n".join(lines) + "\n"
 
 
 @dataclass(frozen=True)
 class MLP:
-    """Layers of a network: sizes of the hidden ones, their activation, and how large the first weights are (0: all zero)."""
+    """Layers of a network: sizes of the hidden ones, their activation, and how large its last weights are at first (0: zero)."""
 
     hidden: Sequence[int] = (8, 8)
     activation: str = "tanh"
     scale: float = 1.0
     seed: int = 0
+    outputs: int = 1  # of a signal; other targets say themselves how many they take
 
 
 @dataclass(frozen=True)
@@ -77,6 +129,7 @@ class Blueprint:
     mode: str
     first_weights: tuple[int, ...]
     seen: tuple[tuple[str, ...], ...] = ()  # of each network: names of the numbers that it sees, in order
+    signals: tuple[int, ...] = ()  # nodes that later networks may see
 
     @property
     def n_weights(self) -> int:
@@ -110,14 +163,22 @@ def graft(
     _check(model, target, inputs, network, per, mode)
     if sees not in ("own", "all"):
         raise InputError(f'a network of a graft sees "own" or "all", but sees is {sees!r}')
-    found = _rows(model, target, rows)
-    groups = [found] if per == "whole" else [[row] for row in found]
+    if per == "whole" and is_at_points(target):
+        raise InputError(
+            f'a network on "{target}" speaks to one point at a time; for the same weights everywhere say shared=True'
+        )
+    found = [] if target == "signal" else _rows(model, target, rows)
+    groups = [found] if per == "whole" or target == "signal" else [[row] for row in found]
     return _Builder(model, target, tuple(inputs), network, mode, shared, sees == "all").built(groups)
+
+
+def is_at_points(target: str) -> bool:
+    return target.startswith("contact.")
 
 
 def _check(model: Model, target: str, inputs: Sequence[str], network: MLP, per: str, mode: str) -> None:
     for value, names, what in (
-        (target, TARGETS, "target"), (mode, MODES, "mode"), (network.activation, ACTIVATIONS, "activation"),
+        (target, ABOUT, "target"), (mode, MODES, "mode"), (network.activation, ACTIVATIONS, "activation"),
         (per, ("each", "whole"), "per"), *((one, INPUTS, "input") for one in inputs),
     ):  # fmt: skip
         if value not in names:
@@ -126,22 +187,30 @@ def _check(model: Model, target: str, inputs: Sequence[str], network: MLP, per: 
         raise InputError("a graft needs at least one input")
     if MODES[mode] == DISSIPATE and target != "joint.force":
         raise InputError(f'mode "dissipate" brakes joint forces, but the target is "{target}"')
-    if MODES[mode] != MODES["residual"] and target == "link.force":
-        raise InputError(f'a graft on "link.force" can only be residual, but mode is "{mode}"')
-    if model.topology.tree["integrator"] == INTEGRATORS["rk4"]:
-        raise InputError('grafts do not work with integrator "rk4" yet; compile with another')
-    if any(not isinstance(n, int) or n < 1 for n in network.hidden):
-        raise InputError(f"hidden sizes of MLP must be whole numbers from 1 on, but are {tuple(network.hidden)}")
+    if MODES[mode] != MODES["residual"] and target in ("link.force", "signal"):
+        raise InputError(f'a graft on "{target}" can only be residual, but mode is "{mode}"')
+    at_points = [one for one in inputs if one in CONTACT_SENSES]
+    if at_points and not is_at_points(target):
+        raise InputError(f'only networks on contact.* see "{at_points[0]}", but the target is "{target}"')
+    if network.outputs != 1 and target != "signal":
+        raise InputError(f'outputs of MLP is for the target "signal"; "{target}" says itself how many it takes')
+    if any(not isinstance(n, int) or n < 1 for n in (*network.hidden, network.outputs)):
+        raise InputError(
+            f"sizes of MLP must be whole numbers from 1 on, but are hidden {tuple(network.hidden)}, outputs {network.outputs}"
+        )
 
 
 def _rows(model: Model, target: str, patterns: Sequence[str] | None) -> list[Row]:
     tree, kind = model.topology.tree, target.partition(".")[0]
     if kind == "joint":
         scalar = _scalar_bodies(tree)
-        index = {b: tree["dof"][b] if target == "joint.force" else tree["frame"][b] for b in scalar}
+        per_dof = target in ("joint.force", "joint.acceleration")
+        index = {b: tree["dof"][b] if per_dof else tree["frame"][b] for b in scalar}
         found = [Row(model.joint_names[tree["frame"][b]], index[b], body=b) for b in scalar]
     elif kind == "link":
         found = [Row(n, j, link=j) for j, n in enumerate(model.link_names) if tree["link_body"][j] < tree["n_bodies"]]
+    elif kind == "contact":
+        found = [Row(n, j) for j, n in enumerate(model.pair_names) if _has_law(tree, target, j)]
     elif kind == "pair":
         found = [Row(n, j) for j, n in enumerate(model.pair_names)]
     elif kind == "world":
@@ -161,6 +230,14 @@ def _rows(model: Model, target: str, patterns: Sequence[str] | None) -> list[Row
     if target == "joint.friction":
         _need_friction(model, found)
     return found
+
+
+def _has_law(tree: Mapping[str, Any], target: str, row: int) -> bool:
+    """Whether the pairs of a row have a law with this quantity."""
+    laws = {law for law, r in zip(tree["pair_law"], tree["pair_row"], strict=True) if r == row}
+    if target in OF_SPRINGS:
+        return laws not in (set(), {IMPULSE})
+    return bool(laws) and (target not in OF_IMPULSES or IMPULSE in laws)
 
 
 def _need_friction(model: Model, rows: list[Row]) -> None:
@@ -187,7 +264,7 @@ def _owner(tree: Mapping[str, Any], row: Row) -> int:
 
 def _width(sense: int) -> int:
     """How many numbers a network sees of one thing."""
-    return 6 if sense == SEE_LINK else 1
+    return WIDTHS.get(sense, 1)
 
 
 class _Builder:
@@ -198,7 +275,9 @@ class _Builder:
     ) -> None:
         self.model, self.target, self.inputs, self.sees_all = model, target, inputs, sees_all
         self.network, self.mode, self.shared = network, mode, shared
-        self.each = 6 if target == "link.force" else 1  # outputs for one row
+        self.each = OUTPUTS.get(target, 1)  # outputs for one row
+        self.at_points = is_at_points(target)
+        self.signals: tuple[int, ...] = ()
         tree = model.topology.tree
         self.lists = {name: list(tree[name]) for name in LISTS}
         self.counts = {name: tree[name] for name in COUNTS}
@@ -212,11 +291,17 @@ class _Builder:
             )
         firsts, sizes = [], ()
         for group, senses, n_in in zip(groups, seen, widths, strict=True):
-            sizes = (n_in, *self.network.hidden, self.each * len(group))
+            sizes = (n_in, *self.network.hidden, self.each * len(group) or self.network.outputs)
             firsts.append(self._add_network(sizes, senses, group, firsts))
+        if self.at_points:
+            # one after the other in time, as only one of them is for a point: they use the same nodes
+            self.counts["n_point_nodes"] += sum(sizes)
+            self.counts["n_point_kept"] += KEPT_FORCE if self.target in FORCES_AT_POINTS else 1
+            self.counts["n_point_nets"] += len(groups)
+            self.counts["n_point_forces"] += len(groups) * (self.target in FORCES_AT_POINTS)
         blueprint = Blueprint(
             self.target, self.inputs, tuple(r.name for g in groups for r in g), sizes, self.network.activation, self.mode,
-            tuple(firsts), tuple(tuple(self._names(senses)) for senses in seen),
+            tuple(firsts), tuple(tuple(self._names(senses)) for senses in seen), self.signals,
         )  # fmt: skip
         return self._model(blueprint)
 
@@ -230,6 +315,11 @@ class _Builder:
         for kind, i in senses:
             if kind == SEE_LINK:
                 names += [f"link.velocity[{model.link_names[i]}][{k}]" for k in range(6)]
+            elif kind in CONTACT_SENSES.values():
+                name = next(name for name, one in CONTACT_SENSES.items() if one == kind)
+                names += [f"{name}[{k}]" for k in range(_width(kind))] if _width(kind) > 1 else [name]
+            elif kind == SEE_NODE:
+                names.append(f"signal[{i}]")
             elif kind == SEE_CONTROL:
                 names.append(f"control[{model.actuator_names[i]}]")
             else:
@@ -238,7 +328,8 @@ class _Builder:
 
     def _senses(self, group: list[Row]) -> list[tuple[int, int]]:
         """What a network sees: of its own joint, link or actuator where the target has one and it shall, else everything."""
-        tree, model, row = self.model.topology.tree, self.model, group[0]
+        tree, model = self.model.topology.tree, self.model
+        row = group[0] if group else Row("signal", -1)
         is_own = len(group) == 1 and not self.sees_all
         owner = _owner(tree, row) if is_own else -1
         bodies = [b for b in _scalar_bodies(tree) if owner in (-1, b)]
@@ -249,6 +340,8 @@ class _Builder:
             "joint.position": [(SEE_POSITION, tree["q"][b]) for b in bodies],
             "joint.velocity": [(SEE_RATE, tree["dof"][b]) for b in bodies],
             "control": [(SEE_CONTROL, a) for a in actuators], "link.velocity": [(SEE_LINK, j) for j in links],
+            "signal": [(SEE_NODE, node) for g in model.topology.grafts for node in g.signals],
+            **{name: [(kind, -1)] for name, kind in CONTACT_SENSES.items()},
         }  # fmt: skip
         for name in self.inputs:
             if not found[name]:
@@ -261,10 +354,14 @@ class _Builder:
         first = firsts[0] if self.shared and firsts else counts["n_weights"]
         if first == counts["n_weights"]:
             counts["n_weights"] += sum((a + 1) * b for a, b in itertools.pairwise(sizes))
-        node = counts["n_nodes"]
+        node = counts["n_point_nodes"] if self.at_points else counts["n_nodes"]
         last = node + sum(sizes[:-1])
+        if self.target == "signal":
+            self.signals = tuple(range(last, last + sizes[-1]))
         for name, value in (
-            ("net_weight", first), ("net_node", node), ("net_layer", len(lists["layer_in"])), ("net_layers", len(sizes) - 1)
+            ("net_weight", first), ("net_node", node), ("net_layer", len(lists["layer_in"])), ("net_layers", len(sizes) - 1),
+            ("net_row", group[0].index if self.at_points else -1), ("net_sense", counts["n_senses"]),
+            ("net_senses", len(senses)), ("net_aim", counts["n_aims"]), ("net_aims", len(group)),
         ):  # fmt: skip
             lists[name].append(value)
         kinds = [ACTIVATIONS[self.network.activation]] * (len(sizes) - 2) + [ACTIVATIONS["linear"]]
@@ -277,7 +374,7 @@ class _Builder:
             node += _width(kind)
         self._add_aims(group, last)
         counts["n_nets"] += 1
-        counts["n_nodes"] += sum(sizes)
+        counts["n_nodes"] += 0 if self.at_points else sum(sizes)
         counts["n_senses"] += len(senses)
         return first
 
@@ -288,10 +385,16 @@ class _Builder:
                 ("aim_kind", TARGETS[self.target]), ("aim_index", row.index), ("aim_node", node + self.each * k),
                 ("aim_mode", MODES[self.mode]), ("aim_rate", row.index if is_brake else -1),
                 ("aim_floor", int(self.target not in SIGNED)),
+                ("aim_kept", self.counts["n_point_kept"] if self.at_points else -1),
             ):  # fmt: skip
                 self.lists[name].append(value)
         self.counts["n_aims"] += len(group)
-        self.counts["n_link_aims"] += len(group) if self.target == "link.force" else 0
+        for name, target in (
+            ("n_link_aims", "link.force"),
+            ("n_mass_aims", "link.mass"),
+            ("n_rate_aims", "joint.acceleration"),
+        ):
+            self.counts[name] += len(group) if self.target == target else 0
 
     def _model(self, blueprint: Blueprint) -> Model:
         model, topology = self.model, self.model.topology
@@ -301,86 +404,3 @@ class _Builder:
         new = first_weights(blueprint, self.network, self.counts["n_weights"] - old.shape[-1])
         weights = np.concatenate([old, np.broadcast_to(new, (*old.shape[:-1], len(new)))], -1)
         return Model(topology, {**model.params, "graft.weight": weights}, model._initial, model.batch)
-
-
-# weights ------------------------------------------------------------------------------------------------------------------
-
-
-def first_weights(blueprint: Blueprint, network: MLP, count: int) -> np.ndarray:
-    """Of all networks of a graft, one after the other: variance 1 / inputs (2 / inputs for relu and its kin), biases zero; the last
-    layer times `scale`."""
-    rng = np.random.default_rng(network.seed)
-    gain = 2.0 if network.activation in ("relu", "elu", "softplus") else 1.0
-    found: list[np.ndarray] = []
-    n_networks = count // blueprint.n_weights if blueprint.n_weights else 0
-    for _ in range(n_networks):
-        pairs = list(itertools.pairwise(blueprint.sizes))
-        for k, (a, b) in enumerate(pairs):
-            is_last = k == len(pairs) - 1
-            spread = network.scale * np.sqrt(1.0 / a) if is_last else np.sqrt(gain / a)
-            found += [(spread * rng.normal(size=(a, b))).ravel(), np.zeros(b)]
-    return np.concatenate(found) if found else np.zeros(0)
-
-
-def layers(model: Model, graft: int = 0, network: int = 0) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Weights (outputs, inputs) and biases of a network, layer by layer, as torch.nn.Linear keeps them."""
-    blueprint, flat = _blueprint(model, graft, network), model.params["graft.weight"]
-    at, found = blueprint.first_weights[network], []
-    for a, b in itertools.pairwise(blueprint.sizes):
-        W = flat[..., at : at + a * b].reshape(*flat.shape[:-1], a, b)
-        found.append((np.swapaxes(W, -1, -2).copy(), flat[..., at + a * b : at + (a + 1) * b].copy()))
-        at += (a + 1) * b
-    return found
-
-
-def with_layers(model: Model, values: Sequence[tuple[Any, Any]], graft: int = 0, network: int = 0) -> Model:
-    """The same model with other weights in one network: pairs (weight, bias) as torch.nn.Linear keeps them."""
-    blueprint = _blueprint(model, graft, network)
-    expected = list(itertools.pairwise(blueprint.sizes))
-    if len(values) != len(expected):
-        raise InputError(f"the network has {len(expected)} layers, but {len(values)} were given")
-    flat, at = np.array(model.params["graft.weight"]), blueprint.first_weights[network]
-    for k, ((W, bias), (a, b)) in enumerate(zip(values, expected, strict=True)):
-        W, bias = np.asarray(W, dtype=np.float64), np.asarray(bias, dtype=np.float64)
-        if W.shape != (b, a) or bias.shape != (b,):
-            raise InputError(
-                f"layer {k} has weights {(b, a)} and biases {(b,)}, but {W.shape} and {bias.shape} were given"
-            )
-        flat[..., at : at + a * b], flat[..., at + a * b : at + (a + 1) * b] = W.T.ravel(), bias
-        at += (a + 1) * b
-    return model.replace({"graft.weight": flat})
-
-
-def _blueprint(model: Model, graft: int, network: int) -> Blueprint:
-    grafts = model.topology.grafts
-    if not 0 <= graft < len(grafts):
-        raise InputError(f"graft is {graft}, but the model has {len(grafts)}")
-    if not 0 <= network < len(grafts[graft].first_weights):
-        raise InputError(f"network is {network}, but graft {graft} has {len(grafts[graft].first_weights)}")
-    return grafts[graft]
-
-
-def save_weights(model: Model, path: str | Path) -> None:
-    """All networks, to an npz file."""
-    arrays: dict[str, np.ndarray] = {}
-    for g, blueprint in enumerate(model.topology.grafts):
-        for n in range(len(blueprint.first_weights)):
-            for k, (W, bias) in enumerate(layers(model, g, n)):
-                arrays[f"{g}.{n}.{k}.weight"], arrays[f"{g}.{n}.{k}.bias"] = W, bias
-    np.savez(path, **arrays)  # type: ignore[arg-type]
-
-
-def load_weights(model: Model, path: str | Path) -> Model:
-    """The same model with the weights of a file that `save_weights` wrote for one with the same grafts."""
-    with np.load(path, allow_pickle=False) as file:
-        arrays: Mapping[str, np.ndarray] = {name: file[name] for name in file.files}
-    for g, blueprint in enumerate(model.topology.grafts):
-        for n in range(len(blueprint.first_weights)):
-            names = [f"{g}.{n}.{k}" for k in range(len(blueprint.sizes) - 1)]
-            lost = next((x for x in names if f"{x}.weight" not in arrays or f"{x}.bias" not in arrays), None)
-            if lost is not None:
-                raise InputError(
-                    f'{path} has no layer "{lost}" (graft.network.layer): it is of a model with other grafts'
-                )
-            model = with_layers(model, [(arrays[f"{x}.weight"], arrays[f"{x}.bias"]) for x in names], g, n)
-    return model

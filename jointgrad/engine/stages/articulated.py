@@ -314,7 +314,7 @@ def articulated_adjoint(tree, assembly, assembly_bar, work, work_bar, multiplier
         if call.force != 0 or call.has_drag != 0 or tree.has_soft_contact != 0 or tree.n_link_aims != 0:
             work_bar.f[b] = minus6(multiplier.m[b])
             multiplier.force[b] = less(multiplier.force[b], work.f[b])
-        if call.wants_params != 0:
+        if call.wants_params != 0 or tree.n_mass_aims != 0:
             I_bar = inertia_reverse(
                 work.pose[b], work.arm[b], assembly.inertia[b], work.v[b], multiplier.a[b], multiplier.m[b]
             )

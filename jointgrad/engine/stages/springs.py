@@ -11,6 +11,7 @@ from ...compiler.kernel import accumulate, kernel, sweep
 from ...compiler.reverse import adjoint
 from ...compiler.trace import traced
 from ...model.arrays import ANDERSSON, COULOMB, HOLLARS, IMPULSE
+from ..at_points import damping_at, friction_at, give_damping, give_friction, give_stiffness, stiffness_at
 
 READS = (
     "touch.point", "touch.normal", "touch.gap", "work.pose", "work.v", "params.pair_friction", "params.pair_static_friction",
@@ -109,8 +110,16 @@ def force_between(tree, params, work, touch, i):
     row, a, b = tree.pair_row[p], tree.shape_body[tree.pair_a[p]], tree.shape_body[tree.pair_b[p]]
     point, normal, gap, v_a, v_b = touch.point[i], touch.normal[i], touch.gap[i], work.v[a], work.v[b]
     at_a, at_b = work.pose[tree.reference[a]], work.pose[tree.reference[b]]
-    mu, mu_s, transition = params.pair_friction[row], params.pair_static_friction[row], params.pair_transition[row]
-    k, d, n = params.pair_stiffness[row], params.pair_damping[row], params.pair_exponent[row]
+    mu, mu_s, transition = (
+        friction_at(tree, params, touch, i, row),
+        params.pair_static_friction[row],
+        params.pair_transition[row],
+    )
+    k, d, n = (
+        stiffness_at(tree, params, touch, i, row),
+        damping_at(tree, params, touch, i, row),
+        params.pair_exponent[row],
+    )
     law = tree.pair_law[p]
     if law == COULOMB:
         return coulomb_force(point, normal, gap, v_a, v_b, at_a, at_b, mu, mu_s, transition, k, d, n)
@@ -155,8 +164,16 @@ def force_between_adjoint(tree, params, work, work_bar, touch, touch_bar, i):
     row, a, b = tree.pair_row[p], tree.shape_body[tree.pair_a[p]], tree.shape_body[tree.pair_b[p]]
     point, normal, gap, v_a, v_b = touch.point[i], touch.normal[i], touch.gap[i], work.v[a], work.v[b]
     at_a, at_b = work.pose[tree.reference[a]], work.pose[tree.reference[b]]
-    mu, mu_s, transition = params.pair_friction[row], params.pair_static_friction[row], params.pair_transition[row]
-    k, d, n = params.pair_stiffness[row], params.pair_damping[row], params.pair_exponent[row]
+    mu, mu_s, transition = (
+        friction_at(tree, params, touch, i, row),
+        params.pair_static_friction[row],
+        params.pair_transition[row],
+    )
+    k, d, n = (
+        stiffness_at(tree, params, touch, i, row),
+        damping_at(tree, params, touch, i, row),
+        params.pair_exponent[row],
+    )
     law, bars = tree.pair_law[p], (with_own(work_bar.touch[a], touch_bar.force[i]), work_bar.touch[b])
     if law == COULOMB:
         return coulomb_force_adjoint(point, normal, gap, v_a, v_b, at_a, at_b, mu, mu_s, transition, k, d, n, bars)
@@ -183,9 +200,9 @@ def springs_adjoint(tree, params, params_bar, work, work_bar, touch, touch_bar):
             accumulate(touch_bar.gap, i, gap)
             accumulate(work_bar.v, a, v_a)
             accumulate(work_bar.v, b, v_b)
-            accumulate(params_bar.pair_friction, row, mu)
+            give_friction(tree, params_bar, touch_bar, i, row, mu)
             accumulate(params_bar.pair_static_friction, row, mu_s)
             accumulate(params_bar.pair_transition, row, transition)
-            accumulate(params_bar.pair_stiffness, row, k)
-            accumulate(params_bar.pair_damping, row, d)
+            give_stiffness(tree, params_bar, touch_bar, i, row, k)
+            give_damping(tree, params_bar, touch_bar, i, row, d)
             accumulate(params_bar.pair_exponent, row, n)

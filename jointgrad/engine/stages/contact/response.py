@@ -368,5 +368,5 @@ def inertia_adjoint(tree, params, assembly, assembly_bar, work, work_bar, multip
                     work.pose[b], work.arm[b], assembly.inertia[b], block_bar.composite_bar[b]
                 )
                 accumulate(work_bar.pose, b, force)
-                if call.wants_params != 0:
+                if call.wants_params != 0 or tree.n_mass_aims != 0:
                     accumulate(assembly_bar.inertia, b, I_bar)

@@ -7,6 +7,7 @@ the effort u that a row leaves at each joint, and its force f on a free root, A 
 the joints that two rows share: M^-1 is never formed.
 """
 
+from ....algebra.rotation import tangents
 from ....algebra.spatial import add, neg, scale, sub
 from ....algebra.spatial import work as motion_work
 from ....algebra.vector import cross, outer
@@ -15,16 +16,9 @@ from ....compiler.kernel import inlined, kernel, sweep
 from ....compiler.reverse import adjoint
 from ....compiler.trace import traced
 from ....model.arrays import IMPULSE
+from ...at_points import friction_at, restitution_at
 from .paths import POINT, SPIN, joined, list_members, open_block, reach_roots, three, tree_of
 from .ties import tie_blocks
-
-
-def tangents(n):
-    """Two directions across a unit normal, without a branch (Duff et al. 2017)."""
-    sign = select(n[2] < 0.0, -1.0, 1.0)
-    a = -inverse(sign + n[2])
-    b = n[0] * n[1] * a
-    return (1.0 + sign * n[0] * n[0] * a, sign * b, -(sign * n[0])), (b, sign + n[1] * n[1] * a, -n[1])
 
 
 def forces_at(point, reference, axes):
@@ -92,7 +86,7 @@ def point_block(tree, params, work, touch, block, i):
         block.rows[2 * k], work.v[a], work.rise[a], block.rows[2 * k + 1], work.v[b], work.rise[b], dt
     )
     block.b[k] = point_demand(
-        block.closing[k], touch.gap[i], params.pair_restitution[row], params.pair_stabilisation[row],
+        block.closing[k], touch.gap[i], restitution_at(tree, params, touch, i, row), params.pair_stabilisation[row],
         params.pair_push_limit[row], params.pair_margin[row], dt,
     )  # fmt: skip
     finish(tree, params, work, touch, block, i, k, row)
@@ -115,7 +109,9 @@ def spin_block(tree, params, work, touch, block, i):
 @sweep
 def finish(tree, params, work, touch, block, i, k, row):
     block.active[k] = is_touching(touch.gap[i], params.pair_margin[row])
-    block.friction[k] = (params.pair_friction[row], params.pair_torsion[row], params.pair_rolling[row])
+    block.friction[k] = (
+        friction_at(tree, params, touch, i, row), params.pair_torsion[row], params.pair_rolling[row],
+    )  # fmt: skip
     block.soft[k] = params.pair_softness[row]
     reach_roots(tree, work, block, k)
 

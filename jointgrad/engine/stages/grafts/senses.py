@@ -1,0 +1,175 @@
+"""What networks see: the state, links, nodes of earlier networks, and points that touch. Forward and reverse side by side."""
+
+from ....algebra.rotation import tangents
+from ....algebra.spatial import add, composed, moved_about, moved_pose, sub
+from ....algebra.vector import cross, dot, transposed_times
+from ....compiler.elementary import detached, safe_norm
+from ....compiler.kernel import accumulate, sweep
+from ....compiler.reverse import adjoint
+from ....compiler.trace import traced
+from ....model.grafts import (
+    SEE_CONTROL,
+    SEE_DEPTH,
+    SEE_LINK,
+    SEE_NODE,
+    SEE_NORMAL,
+    SEE_PLACE,
+    SEE_POSITION,
+    SEE_RATE,
+    SEE_SLIDING,
+)
+
+# the robot ------------------------------------------------------------------------------------------------------------------
+
+
+@traced
+def link_twist(pose, reference, frame, v):
+    """Velocity of a link's origin, then its angular velocity, in the link's own axes."""
+    link = composed(pose, frame)
+    arm = sub(link[9:], detached(reference[9:]))
+    R = link[:9]
+    return (*transposed_times(R, add(v[3:], cross(v[:3], arm))), *transposed_times(R, v[:3]))
+
+
+@traced
+def moved_link_twist(pose, reference, frame, v, body_delta=(0.0,) * 6, frame_delta=(0.0,) * 6):
+    """A body moves about the reference point, which itself stays; a frame moves about its body's origin."""
+    moved = moved_about(pose, reference, body_delta)
+    return link_twist.fn(moved, reference, moved_pose(frame, frame_delta), v)
+
+
+moved_link_twist_adjoint = adjoint(moved_link_twist, "body_delta frame_delta v", at_zero="body_delta frame_delta")
+
+
+@traced
+def same(x):
+    return x
+
+
+@sweep
+def see(tree, assembly, state, work, s, node):
+    """What sense s sees goes to the nodes from `node` on."""
+    kind, i = tree.sense_kind[s], tree.sense_index[s]
+    if kind == SEE_POSITION:
+        work.node[node] = same(state.q[i])
+    elif kind == SEE_RATE:
+        work.node[node] = same(state.qd[i])
+    elif kind == SEE_CONTROL:
+        work.node[node] = same(state.u[i])
+    elif kind == SEE_NODE:
+        work.node[node] = same(work.node[i])
+    elif kind == SEE_LINK:
+        b = tree.link_body[i]
+        twist = link_twist(
+            work.pose[b], work.pose[tree.reference[b]], assembly.frame_pose[tree.link_frame[i]], work.v[b]
+        )
+        for k in range(6):
+            work.node[node + k] = twist[k]
+
+
+@sweep
+def see_adjoint(tree, assembly, assembly_bar, state_bar, work, work_bar, s, node):
+    kind, i = tree.sense_kind[s], tree.sense_index[s]
+    if kind == SEE_POSITION:
+        accumulate(state_bar.q, i, work_bar.node[node])
+    elif kind == SEE_RATE:
+        accumulate(state_bar.qd, i, work_bar.node[node])
+    elif kind == SEE_CONTROL:
+        accumulate(state_bar.u, i, work_bar.node[node])
+    elif kind == SEE_NODE:
+        accumulate(work_bar.node, i, work_bar.node[node])
+    elif kind == SEE_LINK:
+        b, frame = tree.link_body[i], tree.link_frame[i]
+        bar = (
+            work_bar.node[node], work_bar.node[node + 1], work_bar.node[node + 2], work_bar.node[node + 3],
+            work_bar.node[node + 4], work_bar.node[node + 5],
+        )  # fmt: skip
+        pose_bar, frame_bar, v_bar = moved_link_twist_adjoint(
+            work.pose[b], work.pose[tree.reference[b]], assembly.frame_pose[frame], work.v[b], bar
+        )
+        accumulate(work_bar.pose, b, pose_bar)
+        accumulate(work_bar.v, b, v_bar)
+        accumulate(assembly_bar.frame_pose, frame, frame_bar)
+
+
+# a point that touches -------------------------------------------------------------------------------------------------------
+
+
+@traced
+def opposite(x):
+    return -x
+
+
+@traced
+def sliding(point, normal, v_a, v_b, reference_a, reference_b):
+    """Velocity of shape a's side against that of b: parting, then along both tangents, then the speed along the surface."""
+    arm_a, arm_b = sub(point, detached(reference_a[9:])), sub(point, detached(reference_b[9:]))
+    velocity = sub(add(v_a[3:], cross(v_a[:3], arm_a)), add(v_b[3:], cross(v_b[:3], arm_b)))
+    along = tuple(dot(velocity, t) for t in tangents(normal))
+    return dot(velocity, normal), *along, safe_norm((*along, 0.0))
+
+
+sliding_adjoint = adjoint(sliding, "point normal v_a v_b")
+
+
+@traced
+def place_on_shape(point, shape):
+    return transposed_times(shape[:9], sub(point, shape[9:]))
+
+
+@traced
+def moved_place_on_shape(point, shape, delta=(0.0,) * 6):
+    """The shape moves about its own position."""
+    return place_on_shape.fn(point, moved_about(shape, shape, delta))
+
+
+moved_place_on_shape_adjoint = adjoint(moved_place_on_shape, "point delta", at_zero="delta")
+
+
+@sweep
+def see_point(tree, work, touch, i, s, node):
+    """What sense s sees of point i; nothing where it sees the robot."""
+    kind, p = tree.sense_kind[s], touch.pair[i]
+    if kind == SEE_DEPTH:
+        work.node[node] = opposite(touch.gap[i])
+    elif kind == SEE_SLIDING:
+        a, b = tree.shape_body[tree.pair_a[p]], tree.shape_body[tree.pair_b[p]]
+        velocity = sliding(
+            touch.point[i], touch.normal[i], work.v[a], work.v[b], work.pose[tree.reference[a]], work.pose[tree.reference[b]]
+        )  # fmt: skip
+        for k in range(4):
+            work.node[node + k] = velocity[k]
+    elif kind == SEE_NORMAL:
+        normal = touch.normal[i]
+        for k in range(3):
+            work.node[node + k] = normal[k]
+    elif kind == SEE_PLACE:
+        place = place_on_shape(touch.point[i], touch.shape[tree.pair_a[p]])
+        for k in range(3):
+            work.node[node + k] = place[k]
+
+
+@sweep
+def see_point_adjoint(tree, work, work_bar, touch, touch_bar, i, s, node):
+    kind, p, bar = tree.sense_kind[s], touch.pair[i], work_bar.node
+    if kind == SEE_DEPTH:
+        accumulate(touch_bar.gap, i, opposite(bar[node]))
+    elif kind == SEE_SLIDING:
+        a, b = tree.shape_body[tree.pair_a[p]], tree.shape_body[tree.pair_b[p]]
+        point, normal, v_a, v_b = sliding_adjoint(
+            touch.point[i], touch.normal[i], work.v[a], work.v[b], work.pose[tree.reference[a]],
+            work.pose[tree.reference[b]], (bar[node], bar[node + 1], bar[node + 2], bar[node + 3]),
+        )  # fmt: skip
+        accumulate(touch_bar.point, i, point)
+        accumulate(touch_bar.normal, i, normal)
+        accumulate(work_bar.v, a, v_a)
+        accumulate(work_bar.v, b, v_b)
+    elif kind == SEE_NORMAL:
+        accumulate(touch_bar.normal, i, (bar[node], bar[node + 1], bar[node + 2]))
+    elif kind == SEE_PLACE:
+        shape = tree.pair_a[p]
+        point, delta = moved_place_on_shape_adjoint(
+            touch.point[i], touch.shape[shape], (bar[node], bar[node + 1], bar[node + 2])
+        )
+        accumulate(touch_bar.point, i, point)
+        accumulate(touch_bar.shape, shape, delta)
