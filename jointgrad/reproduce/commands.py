@@ -99,7 +99,7 @@ def racecar(out: Path = Path("out/racecar"), seconds: float = 30.0, quick: bool 
 
 def pendulum_search(out: Path = Path("out/pendulum_search"), seed: int = 0, quick: bool = False) -> int:
     """Lengths of a double pendulum from 400 starts, local fits against parallel basin hopping (NeuralSim, figure 4); half a
-    minute on two cores.
+    minute on two cores. Stopped, it goes on where it was.
 
     Args:
         out: Folder for the results.
@@ -118,8 +118,8 @@ def pendulum_friction(
     out: Path = Path("out/pendulum_friction"), seeds: tuple[int, ...] | None = None, quick: bool = False
 ) -> int:
     """What the hidden friction of a double pendulum's joints depends on, by the lasso on networks inside the step, and how many
-    samples that takes (NeuralSim, figure 10); eight to twelve minutes on two cores (on a busy machine
-    OPENBLAS_NUM_THREADS=1 makes the MLP faster).
+    samples that takes, on three seeds (NeuralSim, figure 10); ten to fifteen minutes on two cores (on a busy machine
+    OPENBLAS_NUM_THREADS=1 makes the MLP faster). Stopped, it goes on where it was.
 
     Args:
         out: Folder for the results.
