@@ -78,7 +78,9 @@ def judged(task: Task, motion: jg.Trajectory) -> dict[str, Any]:
 def again(task: Task, u: np.ndarray) -> np.floating:
     """How far from the mark the ball ends with steps half as long: what is learned must not depend on the step."""
     fine = task.model.replace({"world.dt": task.model.params["world.dt"] / 2})
-    return np.linalg.norm(jg.rollout(fine, task.start, np.repeat(u, 2, axis=0), keep=False).last.q[list(task.at)] - task.target)
+    return np.linalg.norm(
+        jg.rollout(fine, task.start, np.repeat(u, 2, axis=0), keep=False).last.q[list(task.at)] - task.target
+    )
 
 
 def verdict(figures: dict[str, Any]) -> str:

@@ -153,7 +153,9 @@ def _physical_methods(quick: bool) -> list[Method]:
         more = "" if brake is None else ", brakes"
         found += [Method(f"CMA-ES knots {step:g}{more}", "cma", {"step": step}, 6, 150, False, brake=brake)
                   for step in (1.5, 3.0, 6.0)]  # fmt: skip
-        found.append(Method(f"CMA-ES diagonal knots 3{more}", "cma_diagonal", {"step": 3.0}, 6, 150, False, brake=brake))
+        found.append(
+            Method(f"CMA-ES diagonal knots 3{more}", "cma_diagonal", {"step": 3.0}, 6, 150, False, brake=brake)
+        )
     return found[:1] if quick else found
 
 
