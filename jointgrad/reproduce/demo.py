@@ -86,9 +86,11 @@ def again(task: Task, u: np.ndarray) -> np.floating:
 def verdict(figures: dict[str, Any]) -> str:
     hit = "on the mark" if figures["distance"] < GOOD else "not on the mark yet"
     stopped = "Interrupted. " if figures["reason"] == "interrupted" else ""
+    finer = f"with steps half as long {100 * figures['distance_at_half_step']:.1f} cm"
     return (
         f"{stopped}The ball rests {100 * figures['distance']:.1f} cm from the middle of the mark: {hit} (before: "
-        f"{figures['distance_before']:.2f} m; with steps half as long {100 * figures['distance_at_half_step']:.1f} cm). {figures['iterations']} iterations, {figures['evaluations']} motions, "
+        f"{figures['distance_before']:.2f} m; {finer}). "
+        f"{figures['iterations']} iterations, {figures['evaluations']} motions, "
         f"{figures['seconds_learning']:.0f} s, and {figures['seconds_compiling']:.0f} s of compiling."
     )
 

@@ -4,8 +4,8 @@ The car starts with 1 m/s along x. Cases with a truth that does not come from th
 not turn, x = 0.8 m after 1 s (still sliding) or 2 s (at rest): x = v T - mu g T^2 / 2 while it slides. "damped": free
 wheels with damped axles, friction and damping found together from places over time that a separate solver (scipy) made.
 "axles": the ground under the rear wheels and the dampers of the rear axle are not those of the front: four unknowns, from
-places and angles of the wheels that the same solver made (racecar_truth.py). "paper": the released scene, a fall of half a metre onto a slab, and x = 0.8 m after 1 s: there is no truth, and perhaps no friction
-that does it; its landscape shows.
+places and angles of the wheels that the same solver made (racecar_truth.py). "paper": the released scene, a fall of half a
+metre onto a slab, and x = 0.8 m after 1 s: there is no truth, and perhaps no friction that does it; its landscape shows.
 """
 
 from __future__ import annotations
