@@ -278,9 +278,11 @@ def brent(
 
 
 def nelder_mead(
-    objective: Any, x0: Any, stop: Stop | None = None, bounds: Bounds = None, callback: Callback | None = None
-) -> Result:
-    """The simplex of Nelder and Mead (scipy) from one start."""
+    objective: Any, x0: Any, stop: Stop | None = None, bounds: Bounds = None, callback: Callback | None = None,
+    step: float | None = None,
+) -> Result:  # fmt: skip
+    """The simplex of Nelder and Mead (scipy) from one start. step: the length of its first edges, where scipy's, a twentieth of
+    each number, would not do."""
     from scipy.optimize import minimize
 
     progress, x = Progress(stop or Stop(), callback), starts_of(x0, objective.n)[:1]
@@ -295,7 +297,10 @@ def nelder_mead(
     note: Callable = lambda point: progress.end_iteration(progress.loss)  # noqa: E731
     with progress.running():
         progress.end_iteration(value(x[0]))
-        options = {"maxiter": 10**9, "maxfev": 10**9, "xatol": 1e-15, "fatol": 1e-30}
+        options: dict[str, Any] = {"maxiter": 10**9, "maxfev": 10**9, "xatol": 1e-15, "fatol": 1e-30}
+        if step is not None:
+            corners = np.concatenate([x, x + step * np.eye(objective.n)])
+            options["initial_simplex"] = np.clip(corners, low, high)
         minimize(
             value, x[0], method="Nelder-Mead", bounds=list(zip(low, high, strict=True)), callback=note, options=options
         )

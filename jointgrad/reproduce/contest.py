@@ -44,13 +44,17 @@ class Task:
     rest_speed: float | None = None  # the ball must be slower than this at the end, where it shall rest
     notes: tuple[str, ...] = ()
 
-    def problem(
-        self, knots: int | None = None, moving_impacts: bool = False, brake: float | None = None
-    ) -> Shooting:
+    def problem(self, knots: int | None = None, moving_impacts: bool = False, brake: float | None = None) -> Shooting:
         """brake: in seconds."""
         steps = None if brake is None else brake / float(self.model.params["world.dt"])
         controls = Controls(
-            self.steps, self.model.nu, knots=knots, actuators=self.actuators, base=self.base, last=self.last, brake=steps
+            self.steps,
+            self.model.nu,
+            knots=knots,
+            actuators=self.actuators,
+            base=self.base,
+            last=self.last,
+            brake=steps,
         )
         loss = final_position(self.at, self.target, self.model, self.kind)
         return Shooting(self.model, self.start, controls, loss, moving_impacts=moving_impacts)
