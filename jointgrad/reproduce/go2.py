@@ -403,7 +403,8 @@ def draw(chirp: Chirp, split: Split, robots: dict[str, jg.Model], path: Path) ->
     left.invert_yaxis()
     left.legend()
     right.set(xlabel="time, s", ylabel="angle, rad", title=f"{names[worst]} in a block that was held out")
-    right.legend(loc="lower right")
+    right.set_ylim(top=right.get_ylim()[1] + 0.25)
+    right.legend(loc="upper center", ncols=3)
     for axis in (left, right):
         axis.grid(alpha=0.3)
     figure.savefig(path, dpi=90)

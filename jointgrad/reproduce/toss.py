@@ -15,6 +15,7 @@ frame carries. With n steps in a frame the start is corrected for the gravity of
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,6 +49,9 @@ DEFAULTS = {
         "friction": 0.15, "static_friction": 0.15, "stiffness": 5e4, "damping": 5e4, "transition": 0.01,
     },
 }  # fmt: skip
+
+ROUNDING = (1e-3, 2e-2)  # m: where the radius of the corners is searched
+CORNERS = np.array(list(itertools.product((-1.0, 1.0), repeat=3)))
 
 
 # data -------------------------------------------------------------------------------------------------------------------
@@ -130,12 +134,16 @@ class Simulator(Protocol):
 
 
 class Ours:
-    """jointgrad with one of its laws; `steps` per frame of the data."""
+    """jointgrad with one of its laws; `steps` per frame of the data. rounded: the cube touches with eight balls in its corners,
+    which is what a cube with rounded edges does on a plane; their radius is one more parameter, "rounding"."""
 
-    def __init__(self, law: str, steps: int) -> None:
-        self.law, self.ranges, self.steps, self.calls = law, RANGES[law], steps, 0
+    def __init__(self, law: str, steps: int, rounded: bool = False) -> None:
+        self.law, self.steps, self.rounded, self.calls = law, steps, rounded, 0
+        self.ranges = RANGES[law] | ({"rounding": ROUNDING} if rounded else {})
         cube = jg.Description("cube", base="free")
-        cube.add_link("cube", MASS, inertia=(INERTIA,) * 3).shapes.append(jg.Shape("box", (WIDTH / 2,) * 3))
+        box = jg.Shape("box", (WIDTH / 2,) * 3)
+        balls = [jg.Shape("sphere", (1e-3,), tuple((WIDTH / 2 - 1e-3) * CORNERS[k])) for k in range(8)]
+        cube.add_link("cube", MASS, inertia=(INERTIA,) * 3).shapes.extend(balls if rounded else [box])
         world = jg.World(gravity=(0.0, 0.0, -GRAVITY)).add(cube).add_ground()
         # restitution is among the parameters: such pairs have no margin, or a bounce would begin above the ground
         margin = {"margin": 0.0, "restitution": 0.1} if law == "impulse" else {}
@@ -143,12 +151,24 @@ class Ours:
         contact = jg.Impulse() if law == "impulse" else jg.Spring()
         self.model = world.compile(dt=1.0 / RATE / steps, contact=contact)
 
+    def values(self, params: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """For `Model.replace`, from one value per toss each."""
+        pairs = len(self.model.pair_names)
+        found = {f"pair.{k}": np.repeat(np.asarray(v)[:, None], pairs, 1) for k, v in params.items() if k != "rounding"}
+        if self.rounded:
+            r = np.asarray(params["rounding"])
+            for name in ("shape.size", "shape.placement"):
+                found[name] = np.repeat(self.model.params[name][None], len(r), axis=0)
+            found["shape.size"][:, :8, 0] = r[:, None]
+            found["shape.placement"][:, :8, :3] = (WIDTH / 2 - r)[:, None, None] * CORNERS
+        return found
+
     def motion(self, tosses: Tosses, params: dict[str, np.ndarray]) -> jg.Trajectory:
         """params: one value per toss each."""
-        values = {f"pair.{name}": np.asarray(v)[:, None] for name, v in params.items()}
         state = jg.State(np.ascontiguousarray(tosses.pose[0]), start_velocity(tosses, self.steps))
         self.calls += len(state.q)
-        return jg.rollout(self.model.replace(values), state, steps=tosses.frames * self.steps, on_nan="freeze")
+        model = self.model.replace(self.values(params))
+        return jg.rollout(model, state, steps=tosses.frames * self.steps, on_nan="freeze")
 
     def poses(self, tosses: Tosses, params: dict[str, float]) -> np.ndarray:
         n = tosses.pose.shape[1]
@@ -164,7 +184,11 @@ class Ours:
         q_bar[:: self.steps] = slope
         found = motion.backward(q_bar=q_bar, wrt=("params",)).params
         self.calls += 3 * n  # about what the pass back costs
-        return loss, {name: found[f"pair.{name}"][:, 0] for name in params}
+        slopes = {name: found[f"pair.{name}"].sum(1) for name in params if name != "rounding"}
+        if self.rounded:
+            moved = (found["shape.placement"][:, :8, :3] * CORNERS).sum((1, 2))
+            slopes["rounding"] = found["shape.size"][:, :8, 0].sum(1) - moved
+        return loss, slopes
 
 
 # identification ---------------------------------------------------------------------------------------------------------
