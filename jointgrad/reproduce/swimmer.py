@@ -47,7 +47,7 @@ UNITS_Q = (0.05, 0.05, 1.0, 1.0)
 # sizes of what the network sees (m/s, rad/s) and says (N, N m); along z, and about x and y, nothing moves
 SEES, SAYS = (0.3, 0.3, 1.0, 1.0, 1.0, 8.0), (0.1, 0.1, 1.0, 1.0, 1.0, 1e-3)
 # windows of training: steps, iterations
-STAGES = ((5, 150), (20, 150), (60, 150), (200, 200))
+STAGES = ((5, 150), (20, 300), (60, 400), (200, 300))
 NETWORKS = (("tanh", (32, 32)),)
 ANGLES = (2, 3)
 
