@@ -2,13 +2,13 @@
 
 - untuned: numbers that the machine's authors have published (the best of theirs on the training runs), or uniform rods
 - fitted: inertias, damping, dry friction and armature by Gauss-Newton through motions of the training runs
-- augmented: the fitted model with a network inside, trained through motions: one that says how much larger or smaller the dry friction
-  of a joint is, from its velocity, or also from its torque (no energy can come from that), or one that adds joint forces, from all
-  positions and velocities. Motions that training does not see decide which, and when to stop; they may decide for none
+- augmented: the fitted model with a network inside, trained through motions: one that says how much larger or smaller the dry
+  friction of a joint is, from its velocity, or also from its torque (no energy can come from that), or one that adds joint
+  forces, from all positions and velocities. Motions that training does not see decide which, and when to stop; they may decide for none
 - regression: the usual fit, least squares of torques in the equations of motion; for torques alone
 
-Judged on held-out runs, in two ways: windows that start at a recorded state and run on their own, and torques that the recorded motion
-needs, against those measured (1 - SSE/SS).
+Judged on held-out runs, in two ways: windows that start at a recorded state and run on their own, and torques that the
+recorded motion needs, against those measured (1 - SSE/SS).
 """
 
 from __future__ import annotations
@@ -26,7 +26,21 @@ from ..grafts.blueprint import layers
 from ..grafts.discover import Windows, windows
 from .graft_training import Plan, train, weight_units
 from .kept import Kept
-from .real_machines import ATAN, BASE, GRAVITY, MACHINES, SPLITS, Machine, Run, Split, base_numbers, divided, inverse, machine, smooth
+from .real_machines import (
+    ATAN,
+    BASE,
+    GRAVITY,
+    MACHINES,
+    SPLITS,
+    Machine,
+    Run,
+    Split,
+    base_numbers,
+    divided,
+    inverse,
+    machine,
+    smooth,
+)
 
 # seconds: of windows that are judged, the longest of which trains too
 AHEAD = (0.1, 0.2, 0.5)
@@ -83,7 +97,9 @@ def untuned(m: Machine, split: Split) -> tuple[str, jg.Model]:
 
     def error(model: jg.Model) -> float:
         motion = jg.rollout(model, data.start, data.u, steps=len(data.q), on_nan="freeze")
-        return float((((motion.q[1:] - data.q) / units[0]) ** 2).mean() + (((motion.qd[1:] - data.qd) / units[1]) ** 2).mean())
+        return float(
+            (((motion.q[1:] - data.q) / units[0]) ** 2).mean() + (((motion.qd[1:] - data.qd) / units[1]) ** 2).mean()
+        )
 
     name = min(m.untuned, key=lambda k: error(m.untuned[k]))
     return name, m.untuned[name]
@@ -241,7 +257,11 @@ def _shortened(m: Machine, samples: int = 2500) -> Machine:
 
 
 def reproduce(
-    out: Path, say: Callable[[str], None], machines: Sequence[str] = MACHINES, data: Path | None = None, quick: bool = False
+    out: Path,
+    say: Callable[[str], None],
+    machines: Sequence[str] = MACHINES,
+    data: Path | None = None,
+    quick: bool = False,
 ) -> dict[str, Any]:
     """All machines, both splits; a line for each model. Ctrl-C leaves what is finished."""
     settings = {"quick": quick, "networks": NETWORKS, "windows": TRAIN_WINDOWS, "most": MOST}
