@@ -1,4 +1,4 @@
-"""Train a grafted network through motions: windows of recorded runs as one batch, exact gradients, L-BFGS, longer and longer windows.
+"""Train a grafted network through motions: windows of recorded runs as one batch, exact gradients, L-BFGS, ever longer windows.
 
 Weights are searched in units of what the network sees and says, so that numbers of all layers are of order one. What is kept is
 the point with the least error on recorded motions that training does not see.

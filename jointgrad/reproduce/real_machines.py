@@ -174,9 +174,9 @@ def _double(design: str, data: Path | None) -> Machine:
             q, u = _even(x[:, 0], dt, x[:, 1:3], x[:, 7:9])
             runs.append(_run(str(path).split("sys_id/")[1], dt, q, u))
     untuned, length = _published(design, dt, data)
-    small = dict(bounds=(1e-6, 1.0), scale=0.05)
     unknowns = [
-        Entry("link.com", "link0", 2, bounds=(-1.0, 1.0), scale=0.01), Entry("link.com", "link1", 2, bounds=(-1.0, 0.0), scale=0.1), Entry("link.inertia", None, 3, **small),  # type: ignore[arg-type]
+        Entry("link.com", "link0", 2, bounds=(-1.0, 1.0), scale=0.01), Entry("link.com", "link1", 2, bounds=(-1.0, 0.0), scale=0.1),
+        Entry("link.inertia", None, 3, bounds=(1e-6, 1.0), scale=0.05),
         Entry("joint.armature", "joint1", bounds=(0, 0.1), scale=0.01), Entry("joint.damping", "joint?", bounds=(0, 1), scale=0.1),
         Entry("joint.friction", "joint?", bounds=(0, 1), scale=0.1),
     ]  # fmt: skip
@@ -242,9 +242,8 @@ def _ibm(data: Path | None) -> Machine:
     # nobody has published masses: uniform arms of the known lengths, with masses in proportion
     rods = [Body(mass, a / 2, mass * a**2 / 3) for mass, a in zip(np.array(ARMS) / sum(ARMS), ARMS, strict=True)]
     # a passive machine does not tell its scale: masses and the first centre stay
-    tiny = dict(bounds=(1e-8, 0.1), scale=1e-3)
     unknowns = [
-        Entry("link.com", "link1", 2, bounds=(-0.3, 0.0), scale=0.03), Entry("link.inertia", None, 3, **tiny),  # type: ignore[arg-type]
+        Entry("link.com", "link1", 2, bounds=(-0.3, 0.0), scale=0.03), Entry("link.inertia", None, 3, bounds=(1e-8, 0.1), scale=1e-3),
         Entry("joint.damping", "joint?", bounds=(0, 1), scale=1e-3), Entry("joint.friction", "joint?", bounds=(0, 1), scale=1e-3),
     ]  # fmt: skip
     return Machine("ibm", dt, {"uniform rods": pendulum(rods, ARMS[0], dt, driven=False)}, unknowns, runs, ARMS[0])

@@ -47,7 +47,7 @@ UNITS_Q = (0.05, 0.05, 1.0, 1.0)
 # sizes of what the network sees (m/s, rad/s) and says (N, N m); along z, and about x and y, nothing moves
 SEES, SAYS = (0.3, 0.3, 1.0, 1.0, 1.0, 8.0), (0.1, 0.1, 1.0, 1.0, 1.0, 1e-3)
 # windows of training: steps, iterations
-STAGES = ((5, 150), (20, 150), (60, 150), (200, 200))
+STAGES = ((5, 150), (20, 300), (60, 400), (200, 300))
 NETWORKS = (("tanh", (32, 32)),)
 ANGLES = (2, 3)
 
@@ -101,7 +101,9 @@ def recorded(medium: str, seed: int, runs: int, links: int = 2) -> Motions:
     import mujoco
 
     rng, joints = np.random.default_rng(seed), links - 1
-    q0 = np.concatenate([np.zeros((runs, 2)), rng.uniform(-np.pi, np.pi, (runs, 1)), rng.uniform(-1, 1, (runs, joints))], 1)
+    q0 = np.concatenate(
+        [np.zeros((runs, 2)), rng.uniform(-np.pi, np.pi, (runs, 1)), rng.uniform(-1, 1, (runs, joints))], 1
+    )
     qd0 = rng.normal(size=q0.shape) * np.array([*FIRST[:3], *[FIRST[3]] * joints])
     u = torques(rng, runs, joints)
     twin = mujoco.MjModel.from_xml_string(jg.to_mjcf(swimmer_world(links, *MEDIA[medium]), dt=DT))
@@ -163,8 +165,13 @@ def identified(data: Data) -> tuple[jg.Model, dict[str, float]]:
     model = swimmer_world(2, 10.0, 0.01).compile(dt=DT)
     m = data.training
     records = [Recording(m.q[:, i], m.qd[:, i], m.u[:, i]) for i in range(m.q.shape[1])]
-    unknowns = [Entry("world.density", bounds=(0, 1e4), scale=100.0), Entry("world.viscosity", bounds=(0, 1), scale=0.01)]
-    fit = identify(model, records, unknowns, Settings(sigma_q=data.scales[0], sigma_qd=data.scales[1], segment=CUT // 4))
+    unknowns = [
+        Entry("world.density", bounds=(0, 1e4), scale=100.0),
+        Entry("world.viscosity", bounds=(0, 1), scale=0.01),
+    ]
+    fit = identify(
+        model, records, unknowns, Settings(sigma_q=data.scales[0], sigma_qd=data.scales[1], segment=CUT // 4)
+    )
     return fit.model, {e.name: e.value for e in fit.estimates}
 
 
@@ -223,7 +230,11 @@ def _hybrid(medium: str, data: Data, out: Path, say: Callable[[str], None], quic
     """Also the same weights on swimmers of five links, which they have never seen."""
     model, found = hybrid(data, say, quick)
     save_weights(model, out / f"hybrid {medium}.npz".replace(" ", "_"))
-    said = {**figures(*predicted(model, data.test), data.test), "tried": found, "weights": model.params["graft.weight"].size}
+    said = {
+        **figures(*predicted(model, data.test), data.test),
+        "tried": found,
+        "weights": model.params["graft.weight"].size,
+    }
     if not quick:
         blueprint = model.topology.grafts[0]
         longer = augmented(blueprint.sizes[1:-1], blueprint.activation, links=5)
@@ -240,7 +251,9 @@ def _identified(data: Data) -> dict[str, Any]:
     return {**figures(*predicted(model, data.test), data.test), "found": found}
 
 
-def reproduce(out: Path, say: Callable[[str], None], media: tuple[str, ...] = tuple(MEDIA), quick: bool = False) -> dict[str, Any]:
+def reproduce(
+    out: Path, say: Callable[[str], None], media: tuple[str, ...] = tuple(MEDIA), quick: bool = False
+) -> dict[str, Any]:
     """All models in all media; a line for each. Ctrl-C leaves the finished ones."""
     for medium in media:
         if medium not in MEDIA:
@@ -259,7 +272,9 @@ def reproduce(out: Path, say: Callable[[str], None], media: tuple[str, ...] = tu
             }  # fmt: skip
             for name, make in makers.items():
                 one = kept.part(f"{medium}/{name}", make)
-                say(f"{medium:10s} {name:10s} error of q {one['q']:.3g}, qd {one['qd']:.3g}, relative {one['relative']:.3g}")
+                say(
+                    f"{medium:10s} {name:10s} error of q {one['q']:.3g}, qd {one['qd']:.3g}, relative {one['relative']:.3g}"
+                )
             kept.part(f"{medium}/truth", lambda data=data: _example(data.test))
     except KeyboardInterrupt:
         say(f"Interrupted: {len(kept.parts)} parts are kept.")

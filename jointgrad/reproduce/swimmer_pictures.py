@@ -51,7 +51,9 @@ def _curves(parts: dict[str, Any], media: list[str], path: Path) -> None:
     panels[0].set_ylabel("error / spread of the motion")
     panels[0].annotate("training ends", (CUT * DT, 0.98), xycoords=("data", "axes fraction"), rotation=90, fontsize=8,
                        va="top", ha="right")  # fmt: skip
-    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=5, frameon=False, fontsize=9)
+    figure.legend(
+        *panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=5, frameon=False, fontsize=9
+    )
     figure.savefig(path, dpi=90)
 
 
@@ -81,11 +83,15 @@ def _example(parts: dict[str, Any], medium: str, path: Path) -> None:
         axes.plot(time, truth[:, i], color="#222222", linewidth=3.5, alpha=0.35, label="MuJoCo")
         for model in ("LSTM", "vacuum", "hybrid"):
             colour, line = STYLES[model]
-            axes.plot(time, np.array(parts[f"{medium}/{model}"]["example"])[:, i], line, color=colour, label=_label(model))
+            axes.plot(
+                time, np.array(parts[f"{medium}/{model}"]["example"])[:, i], line, color=colour, label=_label(model)
+            )
         middle, half = truth[:, i].mean(), 1.2 * max(float(np.ptp(truth[:, i])), 1e-3)
         axes.set(xlabel="time (s)", ylim=(middle - half, middle + half))
         axes.set_title(name, loc="left", fontsize=10)
         axes.axvline(CUT * DT, color="#222222", linewidth=0.8)
-    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False, fontsize=9)
+    figure.legend(
+        *panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False, fontsize=9
+    )
     figure.suptitle(f"{medium}: a held-out motion (line: where training data end)", x=0.01, ha="left", fontsize=11)
     figure.savefig(path, dpi=90)

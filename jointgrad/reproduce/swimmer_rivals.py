@@ -3,8 +3,8 @@
 Both see sines and cosines of the angles, velocities and the control, in units of their standard deviations, and say how far the
 state moves in a step. Place does not matter to the laws of motion, and is not shown. First they are taught single steps from
 recorded states with a little noise; then they are trained as they will be used: from a recorded state they run on their own
-predictions, over windows of 50 and of all 200 steps. What is tried (widths, rates, whether places follow from velocities), and when to
-stop, is decided by the error on motions that training does not see.
+predictions, over windows of 50 and of all 200 steps. What is tried (widths, rates, whether places follow from velocities), and when
+to stop, is decided by the error on motions that training does not see.
 """
 
 from __future__ import annotations
@@ -57,7 +57,9 @@ class Predictor(torch.nn.Module):
         if choice.kind == "lstm":
             self.body: torch.nn.Module = torch.nn.LSTM(n_in, h)
         else:
-            self.body = torch.nn.Sequential(torch.nn.Linear(n_in, h), torch.nn.Tanh(), torch.nn.Linear(h, h), torch.nn.Tanh())
+            self.body = torch.nn.Sequential(
+                torch.nn.Linear(n_in, h), torch.nn.Tanh(), torch.nn.Linear(h, h), torch.nn.Tanh()
+            )
         self.head = torch.nn.Linear(h, n_out)
         # of a step: how far velocities and places move
         self.reach_qd = _tensor(np.diff(qd, axis=0).std((0, 1)))
@@ -162,7 +164,9 @@ def _descend(net: Predictor, optimiser: Any, error: torch.Tensor) -> None:
     optimiser.step()
 
 
-def _one_pass(net: Predictor, optimiser: Any, data: list[torch.Tensor], units: tuple[torch.Tensor, torch.Tensor]) -> None:
+def _one_pass(
+    net: Predictor, optimiser: Any, data: list[torch.Tensor], units: tuple[torch.Tensor, torch.Tensor]
+) -> None:
     order = torch.randperm(data[0].shape[0])
     # never fewer than some ten steps a pass: long windows are few
     size = max(1, min(BATCH, len(order) // 4))
@@ -171,7 +175,9 @@ def _one_pass(net: Predictor, optimiser: Any, data: list[torch.Tensor], units: t
         _descend(net, optimiser, loss(net, batch, units))
 
 
-def predicted(net: Predictor, q: np.ndarray, qd: np.ndarray, u: np.ndarray, told: int = 0) -> tuple[np.ndarray, np.ndarray]:
+def predicted(
+    net: Predictor, q: np.ndarray, qd: np.ndarray, u: np.ndarray, told: int = 0
+) -> tuple[np.ndarray, np.ndarray]:
     """Motions of the network, as long as u, from the first of the states q (T+1, N, .); told: true states it is shown first."""
     with torch.no_grad():
         memory, out = None, [(_tensor(q[:1]), _tensor(qd[:1]))]
