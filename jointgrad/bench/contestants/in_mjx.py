@@ -117,12 +117,9 @@ class MJX:
         u = np.tile(self.scene["targets"], (CHECK_STEPS, 1))
         with jax.enable_x64(True):
             loss = lambda u: (self.chunk(REVERSE)(state, u)[0][:3] * jnp.array(WEIGHTS)).sum()  # noqa: E731
-            # compiled once for the gradient and for its differences, without haste at run time: nothing here is timed
-            both = (
-                jax.jit(jax.value_and_grad(loss)).lower(jnp.asarray(u)).compile({"xla_backend_optimization_level": 0})
-            )
-            gradient = np.asarray(both(jnp.asarray(u))[1])
-            return slope_error(lambda u: float(both(jnp.asarray(u))[0]), gradient, u, direction(*u.shape), 1e-5)
+            both = jax.jit(jax.value_and_grad(loss))  # compiled once for the gradient and for its differences
+            gradient = np.asarray(both(u)[1])
+            return slope_error(lambda u: float(both(u)[0]), gradient, u, direction(*u.shape), 1e-5)
 
 
 class MJXProblem:
