@@ -270,11 +270,12 @@ def draw(parts: dict[str, Any], path: Path) -> None:
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(1, 2, figsize=(10, 3.8), layout="constrained")
-    shown = {name: part for name, part in parts.items() if not name.startswith("augmented") or name.endswith(" 0")}
+    first = next(name for name in parts if name.startswith("augmented"))
+    shown = {name: parts[name] for name in (*NAMES, first)}
     for axis, what in zip(axes, ("position_percent", "rotation_deg"), strict=True):
         for (name, part), colour in zip(shown.items(), COLOURS, strict=True):
             x = np.sort(part["tosses"][what])
-            label = f"{name.removesuffix(' 0')}: mean {x.mean():.1f}"
+            label = f"{name.replace('augmented ', 'augmented, seed ')}: mean {x.mean():.1f}"
             axis.plot(x, 100 * np.arange(1, len(x) + 1) / len(x), color=colour, label=label)
         axis.set(ylim=(0, 100), ylabel="share of the held-out tosses, %")
         axis.grid(alpha=0.3)
