@@ -77,7 +77,7 @@ def test_fit_finds_the_numbers_of_made_up_motions():
 
     m = replace(m, unknowns=[Entry("joint.damping", "joint?", bounds=(0, 1), scale=0.1)])
     start = model.replace({"joint.damping": 0 * model.params["joint.damping"]})
-    fit, _ = real_pendulum.fitted(m, machines.divided(m, "later"), start)
+    fit = real_pendulum._fitted(m, machines.divided(m, "later"), start, 10).model
     np.testing.assert_allclose(machines.base_numbers(fit, LENGTH)["damping"], [0.01, 0.02], rtol=1e-4)
 
 

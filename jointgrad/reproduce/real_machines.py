@@ -243,7 +243,8 @@ def _ibm(data: Path | None) -> Machine:
     rods = [Body(mass, a / 2, mass * a**2 / 3) for mass, a in zip(np.array(ARMS) / sum(ARMS), ARMS, strict=True)]
     # a passive machine does not tell its scale: masses and the first centre stay
     unknowns = [
-        Entry("link.com", "link1", 2, bounds=(-0.3, 0.0), scale=0.03), Entry("link.inertia", None, 3, bounds=(1e-8, 0.1), scale=1e-3),
+        Entry("link.com", "link1", 2, bounds=(-0.3, 0.0), scale=0.03),
+        Entry("link.inertia", None, 3, bounds=(1e-8, 0.1), scale=1e-3),
         Entry("joint.damping", "joint?", bounds=(0, 1), scale=1e-3), Entry("joint.friction", "joint?", bounds=(0, 1), scale=1e-3),
     ]  # fmt: skip
     return Machine("ibm", dt, {"uniform rods": pendulum(rods, ARMS[0], dt, driven=False)}, unknowns, runs, ARMS[0])
@@ -264,6 +265,16 @@ def base_numbers(model: jg.Model, length: float) -> dict[str, Any]:
     of_joint = {k: p[f"joint.{k}"][[model.joint_names.index(f"joint{i}") for i in range(n)]]
                 for k in ("armature", "damping", "friction")}  # fmt: skip
     return {"inertia": inertia, "moment": moment, **of_joint}
+
+
+def with_base_numbers(m: Machine, base: dict[str, Any]) -> jg.Model:
+    """A model of the machine with these; what cannot be negative ends at zero, inertias a little above."""
+    b = {k: np.maximum(v, 1e-4 if k == "inertia" else 0.0) for k, v in base.items()}
+    joint = [(b["armature"][i], b["damping"][i], b["friction"][i]) for i in range(len(b["inertia"]))]
+    bodies = [Body(1.0, b["moment"][-1], b["inertia"][-1], *joint[-1])]
+    if len(joint) == 2:
+        bodies.insert(0, Body(1.0, b["moment"][0] - m.length, b["inertia"][0] - m.length**2, *joint[0]))
+    return pendulum(bodies, m.length, m.dt)
 
 
 def inverse(base: dict[str, Any], length: float, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray) -> np.ndarray:

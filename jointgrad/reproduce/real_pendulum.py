@@ -4,7 +4,8 @@
 - fitted: inertias, damping, dry friction and armature by Gauss-Newton through motions of the training runs
 - augmented: the fitted model with a network inside, trained through motions: one that says how much larger or smaller the dry
   friction of a joint is, from its velocity, or also from its torque (no energy can come from that), or one that adds joint
-  forces, from all positions and velocities. Motions that training does not see decide which, and when to stop; they may decide for none
+  forces, from all positions and velocities. Motions that training does not see decide which, and when to stop; they may decide
+  for none
 - regression: the usual fit, least squares of torques in the equations of motion; for torques alone
 
 Judged on held-out runs, in two ways: windows that start at a recorded state and run on their own, and torques that the
@@ -24,6 +25,8 @@ import jointgrad as jg
 
 from ..grafts.blueprint import layers
 from ..grafts.discover import Windows, windows
+from ..optimize.identify import Fit, Recording, Settings, identify
+from ..optimize.progress import Stop
 from .graft_training import Plan, train, weight_units
 from .kept import Kept
 from .real_machines import (
@@ -40,6 +43,7 @@ from .real_machines import (
     inverse,
     machine,
     smooth,
+    with_base_numbers,
 )
 
 # seconds: of windows that are judged, the longest of which trains too
@@ -62,8 +66,10 @@ SMOOTHINGS = (0.06, 0.1, 0.14, 0.18, 0.24, 0.3)
 
 
 def pieces(runs: list[Run], steps: int, most: int | None = None) -> Windows:
-    """Windows of all runs side by side, without gaps or overlap; of too many, every second, third, ... one."""
-    found = [windows(r.q[:, None], r.qd[:, None], r.u[:-1, None] if r.u.shape[1] else None, steps) for r in runs]
+    """Windows of all runs side by side, without gaps or overlap; of too many, every second, third, ... one. Runs that are shorter
+    than a window have none."""
+    long = [r for r in runs if len(r.q) > steps]
+    found = [windows(r.q[:, None], r.qd[:, None], r.u[:-1, None] if r.u.shape[1] else None, steps) for r in long]
     q0, qd0 = (np.concatenate([getattr(f.start, k) for f in found]) for k in ("q", "qd"))
     q, qd = (np.concatenate([getattr(f, k) for f in found], axis=1) for k in ("q", "qd"))
     u = None if found[0].u is None else np.concatenate([f.u for f in found], axis=1)  # type: ignore[misc]
@@ -91,33 +97,46 @@ def ahead(model: jg.Model, m: Machine, runs: Sequence[Run]) -> dict[str, Any]:
 # models ------------------------------------------------------------------------------------------------------------------
 
 
+def window_error(model: jg.Model, m: Machine, split: Split, runs: Sequence[Run], seconds: float) -> float:
+    """Mean square over windows, in units of `scales`."""
+    data, units = pieces(runs, round(seconds / m.dt), MOST), scales(split.seen)
+    motion = jg.rollout(model, data.start, data.u, steps=len(data.q), on_nan="freeze")
+    off = [(a[1:] - b) / unit for a, b, unit in zip((motion.q, motion.qd), (data.q, data.qd), units, strict=True)]
+    return float(sum((a**2).mean() for a in off))
+
+
 def untuned(m: Machine, split: Split) -> tuple[str, jg.Model]:
     """Of the published models the one that predicts the training runs best."""
-    data, units = pieces(split.seen, round(FIT_WINDOW / m.dt), MOST), scales(split.seen)
-
-    def error(model: jg.Model) -> float:
-        motion = jg.rollout(model, data.start, data.u, steps=len(data.q), on_nan="freeze")
-        return float(
-            (((motion.q[1:] - data.q) / units[0]) ** 2).mean() + (((motion.qd[1:] - data.qd) / units[1]) ** 2).mean()
-        )
-
-    name = min(m.untuned, key=lambda k: error(m.untuned[k]))
+    name = min(m.untuned, key=lambda k: window_error(m.untuned[k], m, split, split.seen, FIT_WINDOW))
     return name, m.untuned[name]
 
 
-def fitted(m: Machine, split: Split, model: jg.Model, iterations: int = 15) -> tuple[jg.Model, dict[str, list[float]]]:
-    """By Levenberg-Marquardt through windows of all that may be seen: the model, and its numbers with standard deviations."""
-    from ..optimize.identify import Recording, Settings, identify
-    from ..optimize.progress import Stop
+def fitted(
+    m: Machine, split: Split, model: jg.Model, iterations: int = 10
+) -> tuple[jg.Model, str, dict[str, list[float]]]:
+    """Through motions from the untuned model and, where torques are measured, from their regression, or that regression itself:
+    what the motions that decide like best. Also its name and its numbers with standard deviations."""
+    fits = {"from untuned": _fitted(m, split, model, iterations)}
+    found = {name: fit.model for name, fit in fits.items()}
+    if model.nu:
+        base = regression(m, Split(split.training, [], split.held_out))["base"]
+        found["regression"] = with_base_numbers(m, {k: np.array(v) for k, v in base.items()})
+        fits["from regression"] = _fitted(m, split, found["regression"], iterations)
+        found["from regression"] = fits["from regression"].model
+    name = min(found, key=lambda k: window_error(found[k], m, split, split.deciding, JUDGE_WINDOW))
+    numbers = {e.name: [e.value, e.deviation] for e in fits[name].estimates} if name in fits else {}
+    return found[name], name, numbers
 
+
+def _fitted(m: Machine, split: Split, model: jg.Model, iterations: int) -> Fit:
+    """By Levenberg-Marquardt through windows of what trains."""
     units = scales(split.seen)
-    data = pieces(split.seen, round(FIT_WINDOW / m.dt), MOST)
+    data = pieces(split.training, round(FIT_WINDOW / m.dt), MOST)
     every = 5 if len(data.q) % 5 == 0 else 1  # neighbouring samples say the same
     q, qd = (np.concatenate([s[None], a])[::every] for s, a in zip(data.start, (data.q, data.qd), strict=True))
     records = [Recording(q[:, i], qd[:, i], None if data.u is None else data.u[:, i], every) for i in range(q.shape[1])]
-    fit = identify(model, records, m.unknowns, Settings(sigma_q=units[0], sigma_qd=units[1]),
+    return identify(model, records, m.unknowns, Settings(sigma_q=units[0], sigma_qd=units[1]),
                    stop=Stop(iterations=iterations, patience=3, least=1e-4))  # fmt: skip
-    return fit.model, {e.name: [e.value, e.deviation] for e in fit.estimates}
 
 
 def augmented(m: Machine, split: Split, model: jg.Model, quick: bool = False) -> tuple[jg.Model, str, dict[str, float]]:
@@ -205,7 +224,7 @@ def of_torques(model: jg.Model, m: Machine, split: Split) -> dict[str, Any]:
 
 
 def regression(m: Machine, split: Split) -> dict[str, Any]:
-    """Least squares of the measured torques in the numbers of the equations of motion; smoothing as above."""
+    """Least squares of the measured torques in the numbers of the equations of motion (`base`); smoothing as above."""
     best: dict[str, Any] = {}
     for seconds in SMOOTHINGS:
         A, B = (np.concatenate([_columns(m, r, seconds) for r in runs]) for runs in (split.seen, split.held_out))
@@ -213,8 +232,20 @@ def regression(m: Machine, split: Split) -> dict[str, Any]:
         x = np.linalg.lstsq(A.reshape(-1, A.shape[-1]), a.ravel(), rcond=None)[0]
         seen = float(explained(A @ x, a).sum())
         if not best or seen > best["seen"]:
-            best = {"smoothing_s": seconds, "seen": seen, "explained": explained(B @ x, b).tolist()}
+            best = {
+                "smoothing_s": seconds,
+                "seen": seen,
+                "explained": explained(B @ x, b).tolist(),
+                "base": _named(x, m),
+            }
     return best
+
+
+def _named(x: np.ndarray, m: Machine) -> dict[str, list[float]]:
+    """Numbers of a regression by name; the first armature is part of the first inertia."""
+    n = m.runs[0].q.shape[1]
+    return {name: [0.0] * (name == "armature") + x[at : at + n - (name == "armature")].tolist()
+            for name, at in zip(BASE, (0, n, 2 * n, 3 * n - 1, 4 * n - 1), strict=True)}  # fmt: skip
 
 
 def _columns(m: Machine, run: Run, seconds: float) -> np.ndarray:
@@ -243,8 +274,9 @@ def compared(m: Machine, split: Split, quick: bool = False) -> dict[str, Any]:
     """All models of one machine, on one split."""
     chosen, first = untuned(m, split)
     found = {"untuned": {**_figures(first, m, split), "chosen": chosen}}
-    fit, numbers = fitted(m, split, first, 4 if quick else 10)
-    found["fitted"] = {**_figures(fit, m, split), "numbers": numbers}
+    fit, chosen, numbers = fitted(m, split, first, 4 if quick else 10)
+    base = {k: v.tolist() for k, v in base_numbers(fit, m.length).items()}
+    found["fitted"] = {**_figures(fit, m, split), "chosen": chosen, "numbers": numbers, "base": base}
     model, chosen, tried = augmented(m, split, fit, quick)
     found["augmented"] = {**_figures(model, m, split), "chosen": chosen, "deciding_error_over_fitted": tried}
     if first.nu:
@@ -264,7 +296,7 @@ def reproduce(
     quick: bool = False,
 ) -> dict[str, Any]:
     """All machines, both splits; a line for each model. Ctrl-C leaves what is finished."""
-    settings = {"quick": quick, "networks": NETWORKS, "windows": TRAIN_WINDOWS, "most": MOST}
+    settings = {"quick": quick, "networks": NETWORKS, "windows": TRAIN_WINDOWS, "most": MOST, "starts": 3}
     kept = Kept(out, "real-pendulum", settings, say)
     try:
         for name in machines:
