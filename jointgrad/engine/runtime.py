@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -45,9 +46,16 @@ def lanes() -> int:
     return int(width)
 
 
-@functools.cache
+_libraries: dict[tuple[int, int], Library] = {}
+_making = threading.Lock()
+
+
 def library(n_lanes: int, parts: int) -> Library:
-    return Library(SCHEMA, KERNELS, n_lanes, parts, (__name__, library.__name__))
+    """One for each width in a process, whichever threads ask first: two would load the same code twice."""
+    with _making:
+        if (n_lanes, parts) not in _libraries:
+            _libraries[n_lanes, parts] = Library(SCHEMA, KERNELS, n_lanes, parts, (__name__, library.__name__))
+        return _libraries[n_lanes, parts]
 
 
 @functools.cache
