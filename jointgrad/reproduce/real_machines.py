@@ -175,7 +175,7 @@ def _double(design: str, data: Path | None) -> Machine:
             runs.append(_run(str(path).split("sys_id/")[1], dt, q, u))
     untuned, length = _published(design, dt, data)
     unknowns = [
-        Entry("link.com", "link0", 2, bounds=(-1.0, 1.0), scale=0.01), Entry("link.com", "link1", 2, bounds=(-1.0, 0.0), scale=0.1),
+        Entry("link.com", "link0", 2, bounds=(-10, 10), scale=0.01), Entry("link.com", "link1", 2, bounds=(-10, 10), scale=0.1),
         Entry("link.inertia", None, 3, bounds=(1e-6, 1.0), scale=0.05),
         Entry("joint.armature", "joint1", bounds=(0, 0.1), scale=0.01), Entry("joint.damping", "joint?", bounds=(0, 1), scale=0.1),
         Entry("joint.friction", "joint?", bounds=(0, 1), scale=0.1),
@@ -268,7 +268,8 @@ def base_numbers(model: jg.Model, length: float) -> dict[str, Any]:
 
 
 def with_base_numbers(m: Machine, base: dict[str, Any]) -> jg.Model:
-    """A model of the machine with these; what cannot be negative ends at zero, inertias a little above."""
+    """A model of the machine with these; what cannot be negative ends at zero, inertias a little above. Raises ModelError where
+    no body has them all the same."""
     b = {k: np.maximum(v, 1e-4 if k == "inertia" else 0.0) for k, v in base.items()}
     joint = [(b["armature"][i], b["damping"][i], b["friction"][i]) for i in range(len(b["inertia"]))]
     bodies = [Body(1.0, b["moment"][-1], b["inertia"][-1], *joint[-1])]
