@@ -22,7 +22,9 @@ def water():
 @pytest.mark.parametrize(("links", "medium"), [(2, m) for m in swimmer.MEDIA] + [(5, "water 5 C"), (5, "vacuum")])
 def test_the_known_law_is_mujocos(links, medium):
     truth = swimmer.recorded(medium, swimmer.TEST_SEED, 3, links)
-    q, qd = swimmer.predicted(swimmer.swimmer_world(links, *swimmer.MEDIA[medium]).compile(dt=swimmer.DT, contact=None), truth)
+    q, qd = swimmer.predicted(
+        swimmer.swimmer_world(links, *swimmer.MEDIA[medium]).compile(dt=swimmer.DT, contact=None), truth
+    )
     np.testing.assert_allclose(q, truth.q, atol=1e-6)
     np.testing.assert_allclose(qd, truth.qd, atol=1e-5)
 
