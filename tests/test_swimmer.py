@@ -19,12 +19,14 @@ def water():
     return swimmer.data_of("water 25 C", test_runs=2)
 
 
-@pytest.mark.parametrize("medium", swimmer.MEDIA)
-def test_the_known_law_is_mujocos(medium):
-    truth = swimmer.recorded(medium, 3, 2)
-    q, qd = swimmer.predicted(swimmer.swimmer_world(2, *swimmer.MEDIA[medium]).compile(dt=swimmer.DT), truth)
-    np.testing.assert_allclose(q, truth.q, atol=1e-9)
-    np.testing.assert_allclose(qd, truth.qd, atol=1e-8)
+@pytest.mark.parametrize(("links", "medium"), [(2, m) for m in swimmer.MEDIA] + [(5, "water 5 C"), (5, "vacuum")])
+def test_the_known_law_is_mujocos(links, medium):
+    truth = swimmer.recorded(medium, swimmer.TEST_SEED, 3, links)
+    q, qd = swimmer.predicted(
+        swimmer.swimmer_world(links, *swimmer.MEDIA[medium]).compile(dt=swimmer.DT, contact=None), truth
+    )
+    np.testing.assert_allclose(q, truth.q, atol=1e-6)
+    np.testing.assert_allclose(qd, truth.qd, atol=1e-5)
 
 
 def test_media_differ_and_runs_have_nothing_in_common(water):

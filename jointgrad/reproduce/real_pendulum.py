@@ -25,6 +25,7 @@ import jointgrad as jg
 
 from ..grafts.blueprint import layers
 from ..grafts.discover import Windows, windows
+from ..model.errors import ModelError
 from ..optimize.identify import Fit, Recording, Settings, identify
 from ..optimize.progress import Stop
 from .graft_training import Plan, train, weight_units
@@ -120,9 +121,13 @@ def fitted(
     found = {name: fit.model for name, fit in fits.items()}
     if model.nu:
         base = regression(m, Split(split.training, [], split.held_out))["base"]
-        found["regression"] = with_base_numbers(m, {k: np.array(v) for k, v in base.items()})
-        fits["from regression"] = _fitted(m, split, found["regression"], iterations)
-        found["from regression"] = fits["from regression"].model
+        try:
+            found["regression"] = with_base_numbers(m, {k: np.array(v) for k, v in base.items()})
+        except ModelError:
+            pass  # too little training data for a regression: its numbers are those of no pendulum, and no start
+        else:
+            fits["from regression"] = _fitted(m, split, found["regression"], iterations)
+            found["from regression"] = fits["from regression"].model
     name = min(found, key=lambda k: window_error(found[k], m, split, split.deciding, JUDGE_WINDOW))
     numbers = {e.name: [e.value, e.deviation] for e in fits[name].estimates} if name in fits else {}
     return found[name], name, numbers

@@ -107,6 +107,9 @@ def recorded(medium: str, seed: int, runs: int, links: int = 2) -> Motions:
     qd0 = rng.normal(size=q0.shape) * np.array([*FIRST[:3], *[FIRST[3]] * joints])
     u = torques(rng, runs, joints)
     twin = mujoco.MjModel.from_xml_string(jg.to_mjcf(swimmer_world(links, *MEDIA[medium]), dt=DT))
+    twin.opt.disableflags |= (
+        mujoco.mjtDisableBit.mjDSBL_CONTACT
+    )  # links pass through each other, as in the original file
     q, qd = (np.zeros((len(u) + 1, *q0.shape)) for _ in range(2))
     for i in range(runs):
         data = mujoco.MjData(twin)
@@ -130,7 +133,7 @@ def data_of(medium: str, test_runs: int = TEST_RUNS) -> Data:
 
 def augmented(hidden: tuple[int, ...], activation: str, links: int = 2, seed: int = 0) -> jg.Model:
     """The swimmer in vacuum with one network for all links, which says nothing at first."""
-    plain = swimmer_world(links).compile(dt=DT)
+    plain = swimmer_world(links).compile(dt=DT, contact=None)
     network = jg.MLP(hidden, activation, scale=0.0, seed=seed)
     model = jg.graft(plain, "link.force", ["link.velocity"], network, shared=True)
     if model.params["graft.weight"].size > MOST_WEIGHTS:
@@ -162,7 +165,7 @@ def identified(data: Data) -> tuple[jg.Model, dict[str, float]]:
     from ..model.parameters import Entry
     from ..optimize.identify import Recording, Settings, identify
 
-    model = swimmer_world(2, 10.0, 0.01).compile(dt=DT)
+    model = swimmer_world(2, 10.0, 0.01).compile(dt=DT, contact=None)
     m = data.training
     records = [Recording(m.q[:, i], m.qd[:, i], m.u[:, i]) for i in range(m.q.shape[1])]
     unknowns = [
@@ -236,14 +239,18 @@ def _hybrid(medium: str, data: Data, out: Path, say: Callable[[str], None], quic
         "weights": model.params["graft.weight"].size,
     }
     if not quick:
-        blueprint = model.topology.grafts[0]
-        longer = augmented(blueprint.sizes[1:-1], blueprint.activation, links=5)
-        longer = longer.replace({"graft.weight": model.params["graft.weight"]})
-        truth = recorded(medium, TEST_SEED, TEST_RUNS, links=5)
-        plain = swimmer_world(5).compile(dt=DT)
-        said["five links"] = {"hybrid": _brief(figures(*predicted(longer, truth), truth)),
-                              "vacuum": _brief(figures(*predicted(plain, truth), truth))}  # fmt: skip
+        said["five links"] = five_links(medium, model)
     return said
+
+
+def five_links(medium: str, model: jg.Model) -> dict[str, Any]:
+    """Errors for swimmers of five links, with the weights of a model of two; and in vacuum."""
+    blueprint = model.topology.grafts[0]
+    longer = augmented(blueprint.sizes[1:-1], blueprint.activation, links=5)
+    longer = longer.replace({"graft.weight": model.params["graft.weight"]})
+    truth = recorded(medium, TEST_SEED, TEST_RUNS, links=5)
+    plain = swimmer_world(5).compile(dt=DT, contact=None)
+    return {name: _brief(figures(*predicted(m, truth), truth)) for name, m in (("hybrid", longer), ("vacuum", plain))}
 
 
 def _identified(data: Data) -> dict[str, Any]:
@@ -259,7 +266,7 @@ def reproduce(
         if medium not in MEDIA:
             raise ValueError(f'there is no medium "{medium}"; the names are {", ".join(MEDIA)}')
     kept = Kept(out, "swimmer", {"quick": quick, "stages": STAGES, "networks": NETWORKS, "media": MEDIA}, say)
-    plain = swimmer_world().compile(dt=DT)
+    plain = swimmer_world().compile(dt=DT, contact=None)
     try:
         for medium in media:
             data = data_of(medium, 3 if quick else TEST_RUNS)
