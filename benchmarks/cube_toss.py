@@ -2,18 +2,9 @@
 
     python benchmarks/cube_toss.py [--data ../shared/data] [--train 50] [--starts 64] [--iterations 40] [--out /tmp/cube_toss]
 
-Data: the tosses of ContactNets (Pfrommer, Halm and Posa 2020), an acrylic cube on a table, 148 Hz. Each toss is rolled out
-open-loop from its first recorded state. Errors are those of that work: mean distance of the centre, as a share of the cube's
-width, and mean angle between the orientations, over all frames of a toss, then over tosses.
-
-Mass, inertia, size and gravity are the published ones. The parameters of contact are identified on 50 tosses drawn by a fixed
-seed, and the errors reported are those on the other 250. One procedure for all: `starts` points drawn log-uniformly from the
-ranges below, then Adam from the best three, on the logarithms, projected onto the ranges, with the gradient of each toss cut to
-length 1 (a toss that balances on an edge has no useful gradient); the point with the least training loss is kept. Our
-gradients are exact, by one pass back; MuJoCo's are central differences, two roll-outs for each parameter.
-
-A recorded velocity is a backward difference, i.e. that of half a frame earlier, which is also what a semi-implicit step of a whole
-frame carries. With n steps in a frame the start is corrected for the gravity of the (1 - 1/n) / 2 frames between.
+Data, errors, the procedure that identifies parameters of contact on 50 tosses, and our cube are those of
+`jointgrad/reproduce/toss.py`; reported are errors on the other 250. Our gradients are exact, by one pass back; MuJoCo's are central
+differences, two roll-outs for each parameter.
 """
 
 from __future__ import annotations
@@ -22,147 +13,49 @@ import argparse
 import json
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-import jointgrad as jg
+from jointgrad.reproduce import toss
+from jointgrad.reproduce.toss import (
+    GRAVITY,
+    INERTIA,
+    MASS,
+    RATE,
+    WIDTH,
+    Ours,
+    Tosses,
+    errors,
+    identified,
+    load,
+    loss_and_slope,
+    start_velocity,
+    summary,
+)
 
 ROOT = Path(__file__).resolve().parents[1]
-WIDTH, MASS, INERTIA, GRAVITY, RATE = 0.1048, 0.37, 8.1e-4, 9.81, 148.0
-AUTHORS_FRICTION = 0.15
-BLUNT = 0.02  # widths or radians below which the loss counts an error as its square
-STEP, DIFFERENCE = 0.08, 0.02  # of Adam, and of central differences, in logarithms
+DIFFERENCE = 0.02  # of central differences, in logarithms
 
+# solref (time constant, damping ratio), 1 - solimp (at the surface, deep), width over which it changes, impratio
 RANGES = {
-    "impulse": {"friction": (0.05, 0.5), "restitution": (0.02, 0.6), "stabilisation": (0.02, 0.6), "softness": (1e-6, 3.0)},
-    "spring": {
-        "friction": (0.05, 0.5), "static_friction": (0.05, 0.5), "stiffness": (3e3, 1e6), "damping": (1e3, 1e6),
-        "transition": (3e-3, 0.3),
-    },
-    # solref (time constant, damping ratio), 1 - solimp (at the surface, deep), width over which it changes, impratio
-    "mujoco": {
-        "friction": (0.05, 0.5), "time": (1e-3, 0.1), "ratio": (0.05, 2.0), "shy": (1e-3, 0.7), "deep": (1e-3, 0.7),
-        "width": (1e-4, 1e-2), "impratio": (1.0, 100.0),
-    },
+    "friction": (0.05, 0.5), "time": (1e-3, 0.1), "ratio": (0.05, 2.0), "shy": (1e-3, 0.7), "deep": (1e-3, 0.7),
+    "width": (1e-4, 1e-2), "impratio": (1.0, 100.0),
 }  # fmt: skip
 # what each does when nobody has identified anything but the authors' friction
-DEFAULTS = {
-    "impulse": {"friction": 0.15, "restitution": 0.0, "stabilisation": 0.2, "softness": 1e-5},
-    "spring": {
-        "friction": 0.15, "static_friction": 0.15, "stiffness": 5e4, "damping": 5e4, "transition": 0.01,
-    },
+DEFAULTS = toss.DEFAULTS | {
     "mujoco": {"friction": 0.15, "time": 0.02, "ratio": 1.0, "shy": 0.1, "deep": 0.05, "width": 1e-3, "impratio": 1.0},
-}  # fmt: skip
-
-
-# data -------------------------------------------------------------------------------------------------------------------
-
-
-@dataclass
-class Tosses:
-    """Poses (frames, tosses, 7: position, quaternion w x y z), where a toss has ended NaN; velocities at the start
-    (tosses, 6: linear, world frame; angular, body frame)."""
-
-    pose: np.ndarray
-    start: np.ndarray
-
-    @property
-    def frames(self) -> int:
-        return len(self.pose) - 1
-
-    def __getitem__(self, which: np.ndarray) -> Tosses:
-        pose = self.pose[:, which]
-        return Tosses(pose[~np.isnan(pose[:, :, 0]).all(1)], self.start[which])
-
-
-def load(folder: Path) -> Tosses:
-    with np.load(folder / "contactnets_cube_tosses.npz", allow_pickle=False) as file:
-        x, offsets = file["x"].astype(np.float64), file["offsets"]
-    pose = np.full((np.diff(offsets).max(), len(offsets) - 1, 7), np.nan)
-    for i, (first, last) in enumerate(zip(offsets[:-1], offsets[1:], strict=True)):
-        pose[: last - first, i] = x[first:last, [4, 5, 6, 0, 1, 2, 3]]
-    pose[..., 3:] /= np.linalg.norm(pose[..., 3:], axis=-1, keepdims=True)
-    return Tosses(pose, x[offsets[:-1]][:, [10, 11, 12, 7, 8, 9]])
-
-
-def start_velocity(tosses: Tosses, steps: int) -> np.ndarray:
-    """The recorded one is half a frame old; that of `steps` steps per frame must be half a step old."""
-    v = tosses.start.copy()
-    v[:, 2] -= GRAVITY / RATE * (1.0 - 1.0 / steps) / 2
-    return v
-
-
-# errors -----------------------------------------------------------------------------------------------------------------
-
-
-def errors(tosses: Tosses, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Distance (widths) and angle (rad) of every frame and toss, NaN where the toss has ended."""
-    distance = np.linalg.norm(q[..., :3] - tosses.pose[..., :3], axis=-1) / WIDTH
-    same = np.abs((q[..., 3:] * tosses.pose[..., 3:]).sum(-1))
-    return distance, 2.0 * np.arccos(np.minimum(same, 1.0))
-
-
-def loss_and_slope(tosses: Tosses, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Loss per toss, and its derivative to q (frames, tosses, 7). Angles count by their chord, 2 sin(angle/2)."""
-    counts = ~np.isnan(tosses.pose[..., 0])
-    truth = np.where(counts[..., None], tosses.pose, q)
-    way = (q[..., :3] - truth[..., :3]) / WIDTH
-    same = (q[..., 3:] * truth[..., 3:]).sum(-1)
-    far = np.sqrt((way**2).sum(-1) + BLUNT**2)
-    turned = np.sqrt(np.maximum(4.0 * (1.0 - same**2), 0.0) + BLUNT**2)
-    share = counts / counts.sum(0)
-    slope = np.concatenate([way / WIDTH / far[..., None], -4.0 * (same / turned)[..., None] * truth[..., 3:]], -1)
-    return (share * (far + turned)).sum(0), share[..., None] * slope
+}
 
 
 # simulators -------------------------------------------------------------------------------------------------------------
 
 
-class Ours:
-    """jointgrad with one of its laws; `steps` per frame of the data."""
-
-    def __init__(self, law: str, steps: int) -> None:
-        self.law, self.steps, self.calls = law, steps, 0
-        cube = jg.Description("cube", base="free")
-        cube.add_link("cube", MASS, inertia=(INERTIA,) * 3).shapes.append(jg.Shape("box", (WIDTH / 2,) * 3))
-        world = jg.World(gravity=(0.0, 0.0, -GRAVITY)).add(cube).add_ground()
-        # restitution is among the parameters: such pairs have no margin, or a bounce would begin above the ground
-        margin = {"margin": 0.0, "restitution": 0.1} if law == "impulse" else {}
-        world.pair("cube", "ground", **margin)
-        contact = jg.Impulse() if law == "impulse" else jg.Spring()
-        self.model = world.compile(dt=1.0 / RATE / steps, contact=contact)
-
-    def motion(self, tosses: Tosses, params: dict[str, np.ndarray]) -> jg.Trajectory:
-        """params: one value per toss each."""
-        values = {f"pair.{name}": np.asarray(v)[:, None] for name, v in params.items()}
-        state = jg.State(np.ascontiguousarray(tosses.pose[0]), start_velocity(tosses, self.steps))
-        self.calls += len(state.q)
-        return jg.rollout(self.model.replace(values), state, steps=tosses.frames * self.steps, on_nan="freeze")
-
-    def poses(self, tosses: Tosses, params: dict[str, float]) -> np.ndarray:
-        n = tosses.pose.shape[1]
-        return self.motion(tosses, {k: np.full(n, v) for k, v in params.items()}).q[:: self.steps]
-
-    def gradient(self, tosses: Tosses, params: dict[str, float]) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-        """Loss of each toss, and its derivative to each parameter."""
-        n = tosses.pose.shape[1]
-        motion = self.motion(tosses, {k: np.full(n, v) for k, v in params.items()})
-        q = motion.q
-        loss, slope = loss_and_slope(tosses, q[:: self.steps])
-        q_bar = np.zeros_like(q)
-        q_bar[:: self.steps] = slope
-        found = motion.backward(q_bar=q_bar, wrt=("params",)).params
-        self.calls += 3 * n  # about what the pass back costs
-        return loss, {name: found[f"pair.{name}"][:, 0] for name in params}
-
-
 class MuJoCo:
     """The same cube for MuJoCo: elliptic cones, Newton."""
 
-    law = "mujoco"
+    law, ranges = "mujoco", RANGES
 
     def __init__(self, steps: int) -> None:
         import mujoco
@@ -202,61 +95,7 @@ class MuJoCo:
 Simulator = Ours | MuJoCo
 
 
-# identification ---------------------------------------------------------------------------------------------------------
-
-
-def identified(sim: Simulator, tosses: Tosses, starts: int, iterations: int, say: Callable = print) -> dict[str, float]:
-    """Parameters with the least loss found on these tosses."""
-    ranges = RANGES[sim.law]
-    low, high = np.log(np.array(list(ranges.values()))).T
-    rng = np.random.default_rng(0)
-
-    def named(z: np.ndarray) -> dict[str, float]:
-        return dict(zip(ranges, np.exp(z).tolist(), strict=True))
-
-    def loss(z: np.ndarray) -> float:
-        return float(np.mean(loss_and_slope(tosses, sim.poses(tosses, named(z)))[0]))
-
-    drawn = sorted(((loss(z), z) for z in rng.uniform(low, high, (starts, len(low)))), key=lambda pair: pair[0])
-    best = drawn[0]
-    for number, (began, z) in enumerate(drawn[:3]):
-        here = adam(sim, tosses, named, z, (low, high), iterations)
-        say(f"    start {number}: loss {began:.4f} -> {here[0]:.4f}")
-        best = min(best, here, key=lambda pair: pair[0])
-    return named(best[1])
-
-
-def adam(
-    sim: Simulator, tosses: Tosses, named: Callable, z: np.ndarray, ends: tuple[np.ndarray, np.ndarray], iterations: int
-) -> tuple[float, np.ndarray]:
-    best = (np.inf, z)
-    mean, square = np.zeros_like(z), np.zeros_like(z)
-    for k in range(1, iterations + 1):
-        params = named(z)
-        losses, slopes = sim.gradient(tosses, params)
-        best = min(best, (float(losses.mean()), z), key=lambda pair: pair[0])
-        each = np.stack([slopes[name] * value for name, value in params.items()], 1)  # in logarithms
-        each = np.nan_to_num(each) / np.maximum(np.linalg.norm(np.nan_to_num(each), axis=1, keepdims=True), 1.0)
-        g = each.mean(0)
-        mean, square = 0.8 * mean + 0.2 * g, 0.95 * square + 0.05 * g**2
-        rate = STEP * (1.0 - (k - 1) / iterations)
-        z = np.clip(z - rate * (mean / (1 - 0.8**k)) / (np.sqrt(square / (1 - 0.95**k)) + 1e-9), *ends)
-    return best
-
-
 # report -----------------------------------------------------------------------------------------------------------------
-
-
-def summary(tosses: Tosses, q: np.ndarray) -> dict[str, float]:
-    distance, angle = errors(tosses, q)
-    per_toss = [np.nanmean(x, axis=0) for x in (distance, angle)]
-    return {
-        "position_percent": float(100 * per_toss[0].mean()),
-        "position_mm": float(1e3 * WIDTH * per_toss[0].mean()),
-        "rotation_deg": float(np.degrees(per_toss[1].mean())),
-        "position_percent_median": float(100 * np.median(per_toss[0])),
-        "rotation_deg_median": float(np.degrees(np.median(per_toss[1]))),
-    }
 
 
 def case(sim: Simulator, train: Tosses, test: Tosses, starts: int, iterations: int) -> dict[str, Any]:
@@ -301,9 +140,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="identify again only cases whose name holds this")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
-    tosses = load(options.data)
-    order = np.random.default_rng(0).permutation(tosses.pose.shape[1])
-    train, test = tosses[np.sort(order[: options.train])], tosses[np.sort(order[options.train :])]
+    train, test = toss.split(load(options.data), options.train)
     cases: dict[str, Callable[[], Simulator]] = {
         "impulse, 1 step per frame": lambda: Ours("impulse", 1),
         "impulse, 4 steps per frame": lambda: Ours("impulse", 4),

@@ -7,8 +7,9 @@ come back in the precision of q. Tensors on another device are moved, with one w
 from __future__ import annotations
 
 import functools
+import itertools
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -16,6 +17,7 @@ from torch import Tensor
 from torch.autograd import Function
 
 from .engine.call import Call, checked_call
+from .grafts.weights import blueprint_of, layers, with_layers
 from .model.arrays import PARAMS, Model
 from .model.errors import InputError
 
@@ -293,3 +295,69 @@ def _folded(
 
 def _unfolded(call: Call, names: Sequence[str], tensors: Sequence, count: int, is_result: bool) -> tuple[Tensor, ...]:
     return tuple(call.unfolded(name, x, count, is_result) for name, x in zip(names, tensors, strict=True))
+
+
+# networks of a graft ------------------------------------------------------------------------------------------------------
+
+
+class Sin(torch.nn.Module):
+    """The sine, which torch has as a function alone."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.sin(x)
+
+
+# Softplus of torch is a straight line from a threshold on; ours is not, and from 40 on doubles do not see it
+MODULES: Mapping[str, Callable[[], torch.nn.Module]] = {
+    "linear": torch.nn.Identity, "tanh": torch.nn.Tanh, "elu": torch.nn.ELU, "relu": torch.nn.ReLU,
+    "softplus": functools.partial(torch.nn.Softplus, threshold=40.0), "sin": Sin, "sigmoid": torch.nn.Sigmoid,
+}  # fmt: skip
+
+
+def to_module(model: Model, graft: int = 0, network: int = 0) -> torch.nn.Sequential:
+    """A network of a graft as torch.nn.Linear and activations, with its weights, in float64: what it says of its inputs is what the
+    engine's network says. The order of the inputs is `model.topology.grafts[graft].seen[network]`."""
+    parts: list[torch.nn.Module] = []
+    for W, bias in layers(model, graft, network):
+        linear = torch.nn.Linear(*W.shape[::-1], dtype=torch.float64)
+        with torch.no_grad():
+            linear.weight.copy_(torch.from_numpy(W))
+            linear.bias.copy_(torch.from_numpy(bias))
+        parts += [linear, MODULES[model.topology.grafts[graft].activation]()]
+    return torch.nn.Sequential(*parts[:-1])
+
+
+def from_module(model: Model, module: torch.nn.Sequential, graft: int = 0, network: int = 0) -> Model:
+    """The same model with the weights of a module in one network. It must be built as `to_module` builds them: another activation
+    is an error, not another network."""
+    linears = _linears(model, module, graft, network)
+    pairs = [(x.weight.detach().cpu().double().numpy(), x.bias.detach().cpu().double().numpy()) for x in linears]
+    return with_layers(model, pairs, graft, network)
+
+
+def weights_of(model: Model, modules: Sequence[torch.nn.Sequential], graft: int = 0) -> Tensor:
+    """The parameter "graft.weight" with the weights of modules in the networks of one graft, in order; the rest is the model's own.
+    Gradients go back to the modules: pass it to the Simulator as params={"graft.weight": ...} and train them as any other."""
+    blueprint = blueprint_of(model, graft, 0)
+    firsts = list(dict.fromkeys(blueprint.first_weights))  # networks that share weights count once
+    if len(modules) != len(firsts):
+        raise InputError(f"graft {graft} has weights for {len(firsts)} networks, but {len(modules)} modules were given")
+    own = torch.tensor(model.params["graft.weight"])
+    found, at = [], 0
+    for first, module in zip(firsts, modules, strict=True):
+        linears = _linears(model, module, graft, blueprint.first_weights.index(first))
+        found += [own[at:first], *(x for one in linears for x in (one.weight.T.reshape(-1), one.bias))]
+        at = first + blueprint.n_weights
+    return torch.cat([x.to("cpu", torch.float64) for x in [*found, own[at:]]])
+
+
+def _linears(model: Model, module: Any, graft: int, network: int) -> list[torch.nn.Linear]:
+    """Those of a module that is what `to_module` would build."""
+    blueprint, parts = blueprint_of(model, graft, network), list(module)
+    sizes, kind = list(itertools.pairwise(blueprint.sizes)), type(MODULES[blueprint.activation]())
+    wanted = f", {kind.__name__}, ".join(f"Linear({a}, {b})" for a, b in sizes)
+    is_right = len(parts) == 2 * len(sizes) - 1 and all(isinstance(one, kind) for one in parts[1::2])
+    linears = [one for one in parts[::2] if isinstance(one, torch.nn.Linear) and one.bias is not None]
+    if not is_right or [(one.in_features, one.out_features) for one in linears] != sizes:
+        raise InputError(f"the network is {wanted}, but the module is {', '.join(map(str, parts))}")
+    return linears

@@ -2,6 +2,7 @@
 
 import io
 import json
+import subprocess
 import sys
 from pathlib import Path
 
@@ -11,10 +12,11 @@ from rich.console import Console
 
 import jointgrad as jg
 from jointgrad import cli
-from jointgrad.bench import fit, laikago, page, peers, printed, problems, run
+from jointgrad.bench import fit, gradients, laikago, page, peers, printed, problems, run
 from jointgrad.bench.catalogue import SUITES
 from jointgrad.bench.peers import Peer
 from jointgrad.bench.results import Results, Verdict, duration, load_results, origin, size, times, troubles, where
+from jointgrad.bench.suite import Plan
 
 CONTESTANTS = Path(peers.__file__).parent / "contestants"
 TASK = {"suite": "laikago", "scene": ".", "cores": 1, "seconds": 5, "repeats": 3}
@@ -302,3 +304,42 @@ def test_results_come_back_as_they_were(tmp_path):
     results = Results("laikago", [record("ours", "forward", 8.0)], origin(), True)
     results.save(tmp_path)
     assert load_results(tmp_path) == results and sys.version.split()[0] == results.origin["versions"]["python"]
+
+
+def test_memory_of_a_copy_is_that_of_its_arrays():
+    """Again and again the same, in a process of its own as contestants have: copies of this large one change at random."""
+    program = (
+        "import json, numpy as np; from protocol import memory_alone\n"
+        "print(json.dumps([memory_alone(lambda n=n: np.ones(n), repeats=3) for n in (10**5, 10**6)]))\n"
+        "memory_alone(lambda: 1 / 0)"
+    )
+    found = subprocess.run([sys.executable, "-c", program], cwd=CONTESTANTS, capture_output=True, text=True)
+    small, large = json.loads(found.stdout)
+    assert abs(large[0] - small[0] - 8 * 9 * 10**5) < 2e5
+    assert max(small[1], large[1]) < 2e5
+    assert found.returncode != 0 and "did not come to its end" in found.stderr
+
+
+def test_the_network_is_not_called_our_physics():
+    """It has none: PyTorch and JAX are themselves there."""
+    rows = [
+        {"peer": peer, "title": title, "workload": workload, "method": method, "status": "measured", "best_us": 1.0, "check": ""}
+        for peer, title, method in (("ours", "jointgrad", "exact"), ("plain_torch", "our physics in PyTorch", "autodiff"))
+        for workload in ("network", "double pendulum")
+    ]  # fmt: skip
+    (table,) = gradients.tables(rows)
+    names = {(row[0], row[1]) for row in table.rows}
+    assert (gradients.WORKLOADS["network"], "PyTorch, autograd") in names
+    assert (gradients.WORKLOADS["double pendulum"], "our physics in PyTorch") in names
+    assert not any("physics" in name for workload, name in names if workload == gradients.WORKLOADS["network"])
+
+
+def test_everyone_is_in_the_tables_or_says_why():
+    """MJX and Genesis stand; all who have gradients are asked for known ones, and no job may take for ever."""
+    plan = Plan(False, Path("."))
+    asked = {name: {job.peer for job in suite.jobs(plan)} for name, suite in SUITES.items()}
+    assert {"mjx", "genesis", "newton"} <= asked["laikago"]
+    assert {"mjx", "genesis", "newton", "plain_torch", "plain_jax"} <= asked["correctness"]
+    for suite in SUITES.values():
+        for job in suite.jobs(plan):
+            assert job.task["seconds"] < job.seconds <= 1200 or suite.name == "correctness"

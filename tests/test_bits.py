@@ -9,6 +9,7 @@ import pytest
 from oracles.differences import random_state
 
 import jointgrad as jg
+from jointgrad.engine import runtime
 from jointgrad.engine.rollout import OUTPUTS
 
 BATCH, STEPS = 37, 12  # more than two chunks, and a last pack that is not full
@@ -205,3 +206,16 @@ def test_raise_names_environment_and_step(motion, how):
     ill, step = sickened(motion, how), 0 if how == "from the start" else WHEN
     with pytest.raises(jg.SimulationError, match=f'environment {SICK} .* step {step}.*smaller dt.*"freeze"'):
         jg.rollout(ill.model, ill.state, ill.u, force=ill.force)
+
+
+def test_one_environment_of_a_large_world(monkeypatch):
+    """It runs without packs, and has the bits of the same environment among others; so has its gradient."""
+    monkeypatch.setattr(runtime, "LARGE_WORLD", 3)
+    model = jg.zoo.pendulum(3).compile(dt=1e-2)
+    rng = np.random.default_rng(0)
+    q, qd, u = rng.normal(size=(5, 3)), rng.normal(size=(5, 3)), rng.normal(size=(20, 5, 3))
+    q_bar = rng.normal(size=(5, 3))
+    assert (runtime.lanes_for(model, 1), runtime.lanes_for(model, 5)) == (1, runtime.lanes())
+    many, one = jg.rollout(model, jg.State(q, qd), u), jg.rollout(model, jg.State(q[2], qd[2]), u[:, 2])
+    assert np.array_equal(one.q, many.q[:, 2]) and np.array_equal(one.qd, many.qd[:, 2])
+    assert np.array_equal(one.backward(q_bar[2]).qd, many.backward(q_bar).qd[2])

@@ -5,6 +5,8 @@ import os
 import shutil
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache as memoized
 from pathlib import Path
 
@@ -12,11 +14,13 @@ import numpy as np
 import pytest
 
 import jointgrad as jg
+from jointgrad.compiler import cache
 from jointgrad.compiler import elementary as el
 from jointgrad.compiler.field import INTEGERS, SCALAR, Frame, Schema, plain_tables
 from jointgrad.compiler.kernel import Library, accumulate, kernel, sweep
 from jointgrad.compiler.reverse import adjoint, tangent
 from jointgrad.compiler.trace import Graph, flatten, shaped_like, traced
+from jointgrad.engine import runtime
 
 # a small problem: operators, a sweep, and kernels that call each other ------------------------------------------------
 
@@ -573,3 +577,42 @@ def test_torch_differentiates_the_same_source():
     found = [gradient.q, gradient.qd, gradient.u, *(gradient.params[name] for name in names)]
     for a, b in zip(found, expected, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-10 * np.abs(b).max())
+
+
+def test_threads_that_load_at_once_load_one_after_the_other(monkeypatch):
+    """Another thread must not find the address of code that is not linked yet."""
+    events = []
+
+    class Engine:
+        def add_object_file(self, _):
+            events.append("add")
+            time.sleep(0.02)
+
+        def finalize_object(self):
+            time.sleep(0.02)
+            events.append("link")
+
+        def get_function_address(self, _):
+            events.append("find")
+            return 1
+
+    monkeypatch.setattr(cache, "_engine", Engine)
+    monkeypatch.setattr("llvmlite.binding.ObjectFileRef.from_data", lambda data: data)
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(cache.address_of, [cache.Code("f", b"")] * 4))
+    assert events == ["add", "link", "find"] * 4
+
+
+def test_threads_share_one_library(monkeypatch):
+    made = []
+
+    def slow(*args):
+        made.append(args)
+        time.sleep(0.05)
+        return object()
+
+    monkeypatch.setattr(runtime, "Library", slow)
+    monkeypatch.setattr(runtime, "_libraries", {})
+    with ThreadPoolExecutor(4) as pool:
+        assert len(set(pool.map(lambda _: runtime.library(4, 1), range(8)))) == 1
+    assert len(made) == 1

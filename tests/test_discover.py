@@ -78,6 +78,10 @@ def test_the_friction_of_a_joint_is_its_own_velocity(tmp_path, capsys):
     assert np.allclose(one["slopes"], -np.array(pendulum_friction.DAMPING), atol=0.03)
     assert (tmp_path / "connections_0.png").stat().st_size > 5000
     assert "on 1 of 1 seeds" in capsys.readouterr().out
+    before = (tmp_path / "results.json").read_bytes()
+    assert cli.main(["reproduce", "pendulum-friction", "--quick", "--out", str(tmp_path)]) == 0
+    assert "1 parts are finished already" in capsys.readouterr().out
+    assert (tmp_path / "results.json").read_bytes() == before
 
 
 def test_weights_of_other_inputs_are_exactly_zero():
@@ -96,11 +100,20 @@ def test_weights_of_other_inputs_are_exactly_zero():
 
 
 def test_a_hybrid_predicts_from_few_samples_and_a_network_alone_does_not():
-    said = friction_samples.compared(lambda _: None, hybrids=(10,), mlps=(20,))
+    said = friction_samples.compared(lambda _, compute: compute(), lambda _: None, (0, 1), hybrids=(10,), mlps=(20,))
     errors = said["errors"]
-    assert errors["hybrid, own velocity"][10] < 0.2 < 1.0 < errors["MLP"][20]
-    assert said["floor"] < 0.01
+    assert max(errors["hybrid, own velocity"]["10"]) < 0.2 < 1.0 < min(errors["MLP"]["20"])
+    assert len(set(errors["MLP"]["20"])) == 2  # other data for each seed
+    assert max(said["floor"]) < 0.01
     assert said["fewer_samples"]["hybrid, own velocity"] == 2.0
+
+
+def test_fewer_samples_goes_by_medians():
+    table = {
+        "hybrid": {"3": [0.1, 0.1, 9.0], "10": [5.0, 5.0, 0.1], "30": [0.1, 0.1, 0.1]},
+        "MLP": {"300": [1.0, 1.0, 9.0]},
+    }
+    assert friction_samples.fewer_samples(table) == {"hybrid": 10.0}  # at 3 it was luck: 10 are not enough
 
 
 def test_slopes_of_the_network_alone_are_those_of_differences():

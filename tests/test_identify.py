@@ -192,3 +192,13 @@ def test_command_line(tmp_path, capsys):
     assert "report.html" in capsys.readouterr().out
     assert cli.main([*given, "--unknowns", "joint.damping=*:0"]) == 2
     assert "PARAMETER=ROW:LOW:HIGH" in capsys.readouterr().err
+
+
+def test_a_parameter_of_the_world_may_have_several_numbers():
+    model = jg.World(gravity=(0.1, 0.2, -9.81)).add(jg.zoo.pendulum(1)).compile()
+    whole = Unknowns(model, [Entry("world.gravity")])
+    np.testing.assert_allclose(whole.physical(whole.start[None])[0], (0.1, 0.2, -9.81))
+    down = Unknowns(model, [Entry("world.gravity", columns=2), Entry("world.dt")])
+    assert len(down.start) == 2
+    moved = down.model_at(down.start * 1.1).params["world.gravity"]
+    np.testing.assert_allclose(np.ravel(moved), (0.1, 0.2, -9.81 * 1.1))

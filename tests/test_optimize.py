@@ -110,13 +110,28 @@ def test_splines_go_through_their_knots():
     assert basis[1000] @ np.sin(np.linspace(0, 1, 6)) == pytest.approx(np.sin(0.5), abs=1e-3)
 
 
-@pytest.mark.parametrize("options", [{}, {"knots": 5}, {"hold": 7}, {"actuators": [1], "scale": 3.0, "last": 30}])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"knots": 5}, {"hold": 7}, {"actuators": [1], "scale": 3.0, "last": 30}, {"brake": 4.0},
+     {"brake": 2.5, "knots": 6, "last": 33}],
+)  # fmt: skip
 def test_controls_and_their_way_back_agree(options):
     controls, rng = Controls(STEPS, 2, base=np.ones((STEPS, 2)), **options), np.random.default_rng(0)
     x, dx, u_bar = rng.normal(size=(3, controls.n)), rng.normal(size=(3, controls.n)), rng.normal(size=(STEPS, 3, 2))
     du = controls.expand(x + dx) - controls.expand(x)
     assert (du * u_bar).sum() == pytest.approx((dx * controls.pull(u_bar)).sum())
     assert controls.project(controls.expand(x)[:, 0]) == pytest.approx(x[0])
+
+
+def test_a_braked_push_leaves_no_speed():
+    """A push of 1 for one step, and all that it does afterwards: together nothing, half of it taken back after 3 ln 2 steps."""
+    controls = Controls(200, 1, brake=3.0)
+    u = controls.expand(np.eye(controls.n)[:1])[:, 0, 0]
+    speed = np.cumsum(u)
+    assert u[0] == 1.0 and np.all(u[1:] < 0)
+    assert speed == pytest.approx(np.exp(-np.arange(200) / 3.0))
+    with pytest.raises(jg.InputError, match="brake must be"):
+        Controls(200, 1, brake=0.0)
 
 
 # motions --------------------------------------------------------------------------------------------------------------

@@ -12,13 +12,15 @@ from .suite import Job, Plan, Suite
 
 RIGHT, ROUGH = 0.02, 0.2
 QUICK = ["bounce", "slide", "floating base"]
-PEERS = ("ours", "ours_springs", "mujoco", "mjx", "nimble", "drake", "plain_torch")
+PEERS = ("ours", "ours_springs", "mujoco", "mjx", "nimble", "drake", "newton", "genesis", "plain_torch", "plain_jax")
+# seconds after which a contestant is stopped; what it had said by then stays. PyTorch takes a tenth of a second for each step
+MOST = {"mjx": 600.0, "newton": 600.0, "plain_torch": 100.0}
 NOTE = (
     f"Error: largest difference from the true derivative over the largest true one. Right: below {RIGHT:.0%}; rough: below "
     f"{ROUGH:.0%}. Truth is that of the ideal problem: rigid bodies, Coulomb friction, exact impacts. Soft contact differs from "
     "it by design, so we looked for settings near to rigid, and kept those with the least error: 17 tried for MuJoCo (MJX has the "
-    "same), 3 for Drake, 2 for our springs; Nimble and our impulses have their defaults. In brackets: the error against "
-    "differences of its own motion, where above 1e-3: its derivative is not that of what it computed."
+    "same), 3 for Drake, 2 for our springs; Nimble and our impulses have their defaults, Newton penalties that its step bears. In "
+    "brackets: the error against differences of its own motion, where above 1e-3: its derivative is not that of what it computed."
 )
 BOUNCE = (
     "The bounce is where hard contact in fixed steps fails by nature: its computed motion really has the slope +1 between jumps. "
@@ -37,7 +39,7 @@ def jobs(plan: Plan) -> list[Job]:
         "scene": str(plan.scene),
         "problems": names,
     }
-    return [Job(peer, task, 1200.0) for peer in PEERS]
+    return [Job(peer, task, MOST.get(peer, 300.0)) for peer in PEERS]
 
 
 def verdict_of(error: float) -> str:

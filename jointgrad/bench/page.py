@@ -16,7 +16,7 @@ Written by `jointgrad bench`; every figure is from the run named below. To repea
 
     pip install "jointgrad[bench]" torch jax
     jointgrad bench --install                            # the peers, each in an environment of its own
-    jointgrad bench all --page docs/benchmarks.md
+    jointgrad bench all --page docs/benchmarks.md        # a line for each contestant says who runs
 """
 METHOD = """## How it is measured
 
@@ -30,7 +30,10 @@ METHOD = """## How it is measured
 - **Contact models differ**: MuJoCo and MJX soft and convex, Nimble an LCP, Drake compliant, Newton penalties, ours 50 sweeps
   of projected Gauss-Seidel. Equal time is not equal physics. Pinocchio does not step and has no contact here, so it is
   compared with ours in the air.
-- **Memory** is growth of the process at its peak, over forward and backward together.
+- **Memory** is growth of the process at its peak, over forward and backward together; for checkpoints, which differ by little, in
+  a new copy of the process each time, least of three.
+- **Time given**: 20 to 30 s for measuring after compiling and checks, 3 to 7 repeats; what would not end in it is not begun ("too
+  long"). Nothing is scaled up but the rows that say so.
 - A peer that cannot be installed, crashes or takes too long is listed with the reason.
 """
 

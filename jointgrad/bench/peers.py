@@ -170,6 +170,8 @@ def environment(peer: Peer) -> dict[str, str]:
     """Ours may import jointgrad from wherever we did; peers see nothing of our paths."""
     given = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "PYTHONHOME")}
     given |= {"PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+    # what JAX has compiled, for the next process that asks for the same: it takes minutes, and is outside of all times
+    given.setdefault("JAX_COMPILATION_CACHE_DIR", str(environments() / "compiled"))
     if peer.is_ours:
         given["PYTHONPATH"] = str(HERE.parents[1])
     return given

@@ -55,9 +55,9 @@ def jobs(plan: Plan) -> list[Job]:
     )
     task = {
         "suite": "robots", "cores": 1, "parts": parts, "shape": shape, "scene": str(plan.scene),
-        "repeats": 3 if plan.is_quick else 7, "seconds": 5 if plan.is_quick else 240,
+        "repeats": 3 if plan.is_quick else 5, "seconds": 5 if plan.is_quick else 60,
     }  # fmt: skip
-    return [Job(peer, task, 1800.0) for peer in ("ours", "mujoco")]
+    return [Job(peer, task, 600.0) for peer in ("ours", "mujoco")]
 
 
 def tables(records: Sequence[Record]) -> list[Table]:

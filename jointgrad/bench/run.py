@@ -69,8 +69,13 @@ def run_suite(
     columns = TextColumn("{task.description}"), BarColumn(bar_width=20), MofNCompleteColumn(), TimeElapsedColumn()
     with Progress(*columns, TextColumn("{task.fields[last]}", style="dim"), console=console) as bars:
         bar = bars.add_task(suite.name, total=len(jobs), last="")
-        for job in jobs:
-            bars.update(bar, description=f"{suite.name}: {chosen[job.peer].title}")
+        for k, job in enumerate(jobs):
+            said = f"{suite.name} {k + 1}/{len(jobs)}: {chosen[job.peer].title}{job.words}"
+            # a line for each, which a log has too, where bars are not drawn
+            bars.console.print(
+                f"{said} (after {(time.perf_counter() - began) / 60:.1f} min)", style="dim", highlight=False
+            )
+            bars.update(bar, description=said)
             for record in contestants.run(chosen[job.peer], job.task, job.seconds):
                 results.records.append(record)
                 bars.update(bar, last=brief(record))

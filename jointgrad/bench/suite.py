@@ -13,11 +13,20 @@ from .results import Table, Verdict
 
 @dataclass(frozen=True)
 class Job:
-    """One process: a contestant, its task, and how long it may take in all (s)."""
+    """One process: a contestant, its task, and how long it may take in all (s), so that one who hangs does not keep the rest from
+    running; on a quiet machine nobody needs as long."""
 
     peer: str
     task: dict[str, Any]
-    seconds: float = 900.0
+    seconds: float = 300.0
+
+    @property
+    def words(self) -> str:
+        """What is particular to it, for the line that says what runs."""
+        batches = [b for b in self.task.get("batches", ()) if b > 1]
+        return (f", batch {batches[-1]}" if batches else "") + (
+            f", {self.task['cores']} cores" if self.task["cores"] > 1 else ""
+        )
 
 
 @dataclass(frozen=True)

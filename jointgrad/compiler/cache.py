@@ -11,6 +11,7 @@ import hashlib
 import importlib.metadata
 import os
 import tempfile
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -107,14 +108,19 @@ def _engine():
     return llvm.create_mcjit_compiler(llvm.parse_assembly(""), target)
 
 
+# one thread loads at a time: another could find the address of code whose constants and calls are not yet linked
+_loading = threading.Lock()
+
+
 def address_of(code: Code) -> int:
     """Load machine code into this process; it stays until the process ends."""
     import llvmlite.binding as llvm
 
-    engine = _engine()
-    engine.add_object_file(llvm.ObjectFileRef.from_data(code.machine))
-    engine.finalize_object()
-    address = engine.get_function_address(code.symbol)
+    with _loading:
+        engine = _engine()
+        engine.add_object_file(llvm.ObjectFileRef.from_data(code.machine))
+        engine.finalize_object()
+        address = engine.get_function_address(code.symbol)
     if not address:
         raise RuntimeError(f"the compiled kernel has no symbol {code.symbol!r}; empty the cache folder {folder()}")
     return address

@@ -24,7 +24,7 @@ from .runtime import (
     checked_state,
     controls_hint,
     in_parallel,
-    lanes,
+    lanes_for,
     worker,
 )
 from .schedule import Schedule, every_step, planned
@@ -105,7 +105,7 @@ class _Stepper:
         self.q, self.qd, self.u = (np.zeros((*shape, n)) for n in (model.nq, model.nv, model.nu))
         self.q_last, self.qd_last = np.zeros_like(self.q), np.zeros_like(self.qd)
         self.status = np.full(batch or 1, -1, dtype=np.int64)
-        self.worker = Worker(model, lanes(), 1, every_step())
+        self.worker = Worker(model, lanes_for(model, batch), 1, every_step())
         self.worker.set(
             first=0, last=batch or 1, batch=batch or 1, steps=1, interval=1, status=address(self.status),
             q0=address(self.q), qd0=address(self.qd), u=address(self.u), q_last=address(self.q_last),
@@ -125,7 +125,9 @@ class _Stepper:
 
 
 def _stepper(model: Model, batch: int | None) -> Lent:
-    return Lent(model.topology.pool.setdefault(("step", lanes(), batch), []), lambda: _Stepper(model, batch))
+    return Lent(
+        model.topology.pool.setdefault(("step", lanes_for(model, batch), batch), []), lambda: _Stepper(model, batch)
+    )
 
 
 def step_adjoint(
@@ -159,7 +161,7 @@ class _ReverseStepper:
         self.q, self.qd, self.u = (np.zeros((*shape, n)) for n in (model.nq, model.nv, model.nu))
         self.q_bar, self.qd_bar = np.zeros_like(self.q), np.zeros_like(self.qd)
         self.q0_bar, self.qd0_bar, self.u_bar = (np.zeros_like(x) for x in (self.q, self.qd, self.u))
-        self.worker = Worker(model, lanes(), 1, every_step())
+        self.worker = Worker(model, lanes_for(model, batch), 1, every_step())
         self.worker.set(
             first=0, last=batch or 1, batch=batch or 1, steps=1, interval=1, q0=address(self.q), qd0=address(self.qd),
             q=address(self.q), qd=address(self.qd), u=address(self.u), q_bar=address(self.q_bar),
@@ -185,7 +187,7 @@ class _ReverseStepper:
 
 
 def _reverse_stepper(model: Model, batch: int | None) -> Lent:
-    key = ("step back", lanes(), batch)
+    key = ("step back", lanes_for(model, batch), batch)
     return Lent(model.topology.pool.setdefault(key, []), lambda: _ReverseStepper(model, batch))
 
 
@@ -220,7 +222,7 @@ def rollout(
     outputs = _names_among("output", outputs, OUTPUTS)
     schedule = every_step()
     if memory is not None and keep:
-        packed = lanes() * min(n_threads, -(-inputs.batch // CHUNK))
+        packed = lanes_for(model, inputs.batch) * min(n_threads, -(-inputs.batch // CHUNK))
         schedule = planned(inputs.steps, inputs.batch, 8 * (model.nq + model.nv), packed, byte_count(memory))
     trajectory = Trajectory(model, inputs, schedule if keep else None, tuple(outputs), n_threads)
     if trajectory.status.max() >= 0:
@@ -329,7 +331,7 @@ class Trajectory:
         in_parallel(inputs.batch, inputs.steps, threads, self._run)
 
     def _run(self, first: int, last: int) -> None:
-        with worker(self.model, schedule=None) as one:
+        with worker(self.model, n_lanes=lanes_for(self.model, self._inputs.batch)) as one:
             one.take_params(self.model)
             self._describe(one, first, last)
             one.integers("output")[:] = [address(self._outputs.get(o)) for o in OUTPUTS]
@@ -533,7 +535,7 @@ class _Reverse:
 
     def run(self, first: int, last: int) -> None:
         t = self.trajectory
-        with worker(self.model, schedule=self.schedule) as one:
+        with worker(self.model, schedule=self.schedule, n_lanes=lanes_for(self.model, self.inputs.batch)) as one:
             one.take_params(self.model)
             t._describe(one, first, last)
             one.integers("output_bar")[:] = [address(a) for a in self.output_bars]

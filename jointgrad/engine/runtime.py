@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -27,6 +28,16 @@ CHUNK = 8
 WORTH_A_THREAD = 64
 
 
+# bodies from which on one environment alone is faster without packs: empty lanes would crowd the cache
+LARGE_WORLD = 100
+
+
+def lanes_for(model: Model, batch: int | None) -> int:
+    """Pack width for so many environments; it changes no bit."""
+    is_alone = (batch or 1) == 1 and model.topology.tree["n_bodies"] >= LARGE_WORLD
+    return 1 if is_alone and "JOINTGRAD_LANES" not in os.environ else lanes()
+
+
 def lanes() -> int:
     """Pack width: four doubles on AVX2; JOINTGRAD_LANES changes it."""
     width = os.environ.get("JOINTGRAD_LANES", "4")
@@ -35,9 +46,16 @@ def lanes() -> int:
     return int(width)
 
 
-@functools.cache
+_libraries: dict[tuple[int, int], Library] = {}
+_making = threading.Lock()
+
+
 def library(n_lanes: int, parts: int) -> Library:
-    return Library(SCHEMA, KERNELS, n_lanes, parts, (__name__, library.__name__))
+    """One for each width in a process, whichever threads ask first: two would load the same code twice."""
+    with _making:
+        if (n_lanes, parts) not in _libraries:
+            _libraries[n_lanes, parts] = Library(SCHEMA, KERNELS, n_lanes, parts, (__name__, library.__name__))
+        return _libraries[n_lanes, parts]
 
 
 @functools.cache
@@ -167,9 +185,9 @@ class Lent:
         self.idle.append(self.one)
 
 
-def worker(model: Model, parts: int = 1, schedule: Schedule | None = None) -> Lent:
+def worker(model: Model, parts: int = 1, schedule: Schedule | None = None, n_lanes: int | None = None) -> Lent:
     """Borrow a worker; those without room for states are kept with the topology and used again."""
-    key, schedule = (lanes(), parts), schedule or every_step()
+    key, schedule = (n_lanes or lanes(), parts), schedule or every_step()
     idle = [] if schedule.slots else model.topology.pool.setdefault(key, [])
     return Lent(idle, lambda: Worker(model, *key, schedule))
 

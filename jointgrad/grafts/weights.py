@@ -1,9 +1,15 @@
-"""Weights of a model's networks: the first ones, and those that come from elsewhere and go there."""
+"""Weights of a model's networks: the first ones, those of each layer, and files of them.
+
+`jointgrad.torch` makes a torch.nn.Sequential of a network, and takes the weights of one back (`to_module`, `from_module`).
+"""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+import math
+import zipfile
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +40,7 @@ def first_weights(blueprint: Blueprint, network: MLP, count: int) -> np.ndarray:
 
 def layers(model: Model, graft: int = 0, network: int = 0) -> list[tuple[np.ndarray, np.ndarray]]:
     """Weights (outputs, inputs) and biases of a network, layer by layer, as torch.nn.Linear keeps them."""
-    blueprint, flat = _blueprint(model, graft, network), model.params["graft.weight"]
+    blueprint, flat = blueprint_of(model, graft, network), model.params["graft.weight"]
     at, found = blueprint.first_weights[network], []
     for a, b in itertools.pairwise(blueprint.sizes):
         W = flat[..., at : at + a * b].reshape(*flat.shape[:-1], a, b)
@@ -45,7 +51,7 @@ def layers(model: Model, graft: int = 0, network: int = 0) -> list[tuple[np.ndar
 
 def with_layers(model: Model, values: Sequence[tuple[Any, Any]], graft: int = 0, network: int = 0) -> Model:
     """The same model with other weights in one network: pairs (weight, bias) as torch.nn.Linear keeps them."""
-    blueprint = _blueprint(model, graft, network)
+    blueprint = blueprint_of(model, graft, network)
     expected = list(itertools.pairwise(blueprint.sizes))
     if len(values) != len(expected):
         raise InputError(f"the network has {len(expected)} layers, but {len(values)} were given")
@@ -61,7 +67,8 @@ def with_layers(model: Model, values: Sequence[tuple[Any, Any]], graft: int = 0,
     return model.replace({"graft.weight": flat})
 
 
-def _blueprint(model: Model, graft: int, network: int) -> Blueprint:
+def blueprint_of(model: Model, graft: int, network: int) -> Blueprint:
+    """Of a graft that the model has, and that has such a network."""
     grafts = model.topology.grafts
     if not 0 <= graft < len(grafts):
         raise InputError(f"graft is {graft}, but the model has {len(grafts)}")
@@ -70,27 +77,121 @@ def _blueprint(model: Model, graft: int, network: int) -> Blueprint:
     return grafts[graft]
 
 
+# files -------------------------------------------------------------------------------------------------------------------
+
+
 def save_weights(model: Model, path: str | Path) -> None:
-    """All networks, to an npz file."""
+    """All networks, to a file: *.npz, or *.safetensors with the package of that name.
+
+    An array for each layer: "graft.network.layer.weight" (outputs, inputs) and "...bias", as torch.nn.Linear keeps them.
+    """
+    if model.params["graft.weight"].ndim != 1:
+        raise InputError("every environment of this model has weights of its own; save one, by model.environment(0)")
     arrays: dict[str, np.ndarray] = {}
     for g, blueprint in enumerate(model.topology.grafts):
         for n in range(len(blueprint.first_weights)):
             for k, (W, bias) in enumerate(layers(model, g, n)):
                 arrays[f"{g}.{n}.{k}.weight"], arrays[f"{g}.{n}.{k}.bias"] = W, bias
-    np.savez(path, **arrays)  # type: ignore[arg-type]
+    if _is_safetensors(path):
+        _safetensors().save_file({k: np.ascontiguousarray(v) for k, v in arrays.items()}, str(path))
+    else:
+        np.savez(path, **arrays)  # type: ignore[arg-type]
 
 
 def load_weights(model: Model, path: str | Path) -> Model:
-    """The same model with the weights of a file that `save_weights` wrote for one with the same grafts."""
-    with np.load(path, allow_pickle=False) as file:
-        arrays: Mapping[str, np.ndarray] = {name: file[name] for name in file.files}
+    """The same model with the weights of a file that `save_weights` wrote for one with the same grafts.
+
+    A file of strangers can do no harm: nothing in it is run, and arrays of another shape than the model's, or too many bytes for
+    them, are refused before they are read.
+    """
+    expected = _expected(model)
+    arrays = _read_safetensors(path, expected) if _is_safetensors(path) else _read_npz(path, expected)
     for g, blueprint in enumerate(model.topology.grafts):
         for n in range(len(blueprint.first_weights)):
             names = [f"{g}.{n}.{k}" for k in range(len(blueprint.sizes) - 1)]
-            lost = next((x for x in names if f"{x}.weight" not in arrays or f"{x}.bias" not in arrays), None)
-            if lost is not None:
-                raise InputError(
-                    f'{path} has no layer "{lost}" (graft.network.layer): it is of a model with other grafts'
-                )
             model = with_layers(model, [(arrays[f"{x}.weight"], arrays[f"{x}.bias"]) for x in names], g, n)
     return model
+
+
+def _expected(model: Model) -> dict[str, tuple[int, ...]]:
+    """Shapes of all arrays that a file must have."""
+    found: dict[str, tuple[int, ...]] = {}
+    for g, blueprint in enumerate(model.topology.grafts):
+        for n in range(len(blueprint.first_weights)):
+            for k, (a, b) in enumerate(itertools.pairwise(blueprint.sizes)):
+                found[f"{g}.{n}.{k}.weight"], found[f"{g}.{n}.{k}.bias"] = (b, a), (b,)
+    return found
+
+
+def _check_names(path: str | Path, names: Iterable[str], expected: Mapping[str, tuple[int, ...]]) -> None:
+    lost = next((name for name in expected if name not in names), None)
+    if lost is not None:
+        raise InputError(f'{path} has no "{lost}" (graft.network.layer): it is of a model with other grafts')
+
+
+def _checked(path: str | Path, name: str, array: np.ndarray, expected: Mapping[str, tuple[int, ...]]) -> np.ndarray:
+    if array.shape != expected[name] or array.dtype.kind != "f":
+        raise InputError(
+            f'"{name}" of {path} must be floats of shape {expected[name]}, but is {array.dtype} of shape {array.shape}'
+        )
+    if not np.isfinite(array).all():
+        raise InputError(f'"{name}" of {path} has values that are not finite')
+    return array
+
+
+def _read_npz(path: str | Path, expected: Mapping[str, tuple[int, ...]]) -> dict[str, np.ndarray]:
+    try:
+        with zipfile.ZipFile(path) as archive:  # sizes first: a small file can unpack to a huge one
+            sizes = {info.filename: info.file_size for info in archive.infolist()}
+        _check_names(path, [name.removesuffix(".npy") for name in sizes], expected)
+        large = next((n for n, shape in expected.items() if sizes[f"{n}.npy"] > _room(shape)), None)
+        if large is not None:
+            raise InputError(f'"{large}" of {path} is larger than floats of shape {expected[large]}')
+        with np.load(path, allow_pickle=False) as file:
+            return {name: _checked(path, name, file[name], expected) for name in expected}
+    except (zipfile.BadZipFile, ValueError, EOFError, zlib.error) as failure:
+        if isinstance(failure, InputError):
+            raise
+        raise InputError(f"{path} is no npz file of weights: {failure}") from None
+
+
+def _room(shape: tuple[int, ...]) -> int:
+    """Bytes of an array of long doubles, with its header."""
+    return 16 * math.prod(shape) + 4096
+
+
+def _is_safetensors(path: str | Path) -> bool:
+    suffix = Path(path).suffix
+    if suffix not in (".npz", ".safetensors"):
+        raise InputError(f'weights are kept in *.npz or *.safetensors, but the path is "{path}"')
+    return suffix == ".safetensors"
+
+
+def _safetensors() -> Any:
+    try:
+        import safetensors.numpy
+    except ImportError:
+        raise InputError('*.safetensors needs the package of that name: pip install "jointgrad[torch]"') from None
+    return safetensors.numpy
+
+
+def _read_safetensors(path: str | Path, expected: Mapping[str, tuple[int, ...]]) -> dict[str, np.ndarray]:
+    """The package checks header and offsets; shapes are compared before an array is read."""
+    _safetensors()
+    import safetensors
+
+    if not Path(path).exists():
+        raise FileNotFoundError(path)
+    try:
+        with safetensors.safe_open(str(path), framework="numpy") as file:
+            _check_names(path, file.keys(), expected)
+            for name, shape in expected.items():
+                found = file.get_slice(name)
+                if tuple(found.get_shape()) != shape or found.get_dtype() not in ("F64", "F32", "F16"):
+                    raise InputError(
+                        f'"{name}" of {path} must be floats of shape {shape}, but is {found.get_dtype()} of shape '
+                        f"{tuple(found.get_shape())}"
+                    )
+            return {name: _checked(path, name, file.get_tensor(name), expected) for name in expected}
+    except safetensors.SafetensorError as failure:
+        raise InputError(f"{path} is no safetensors file: {failure}") from None

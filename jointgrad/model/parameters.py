@@ -57,7 +57,8 @@ class _Numbers:
         if entry.name not in PARAMS:
             raise InputError(f'there is no parameter "{entry.name}"; the names are {", ".join(PARAMS)}')
         self.entry, self.shape = entry, model.topology.shape_of(entry.name)
-        width = int(np.prod(self.shape[1:])) if self.shape and entry.name.split(".")[0] != "world" else 1
+        of_world = entry.name.startswith("world.")  # one row, whatever its shape
+        width = int(np.prod(self.shape if of_world else self.shape[1:]))
         rows, labels = _rows(model, entry.name, entry.rows)
         columns = range(width) if entry.columns is None else np.atleast_1d(entry.columns)
         if width and max(columns) >= width:

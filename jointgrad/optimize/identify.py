@@ -364,7 +364,8 @@ def judged(problem: Identification, result: Result) -> Fit:
         # what the free starts can explain says nothing about the parameters
         basis = np.linalg.qr(rest)[0]
         own = own - basis @ (basis.T @ own)
-    _, values, directions = np.linalg.svd(own, full_matrices=True)
+    # the triangle has the same values and directions, and does not grow with the number of residuals
+    _, values, directions = np.linalg.svd(np.linalg.qr(own, mode="r"), full_matrices=True)
     values = np.concatenate([values, np.zeros(P - len(values))])
     seen = values > BLIND * max(values.max(), 1e-300)
     noise = float(r @ r) / max(len(r) - J.shape[1], 1)

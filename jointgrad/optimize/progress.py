@@ -110,6 +110,23 @@ class Progress:
         if reason:
             raise Stopped(reason)
 
+    def kept(self) -> dict[str, Any]:
+        """All that must be known to go on later: plain numbers and lists."""
+        return {"history": vars(self.history), "evaluations": self.evaluations, "gradients": self.gradients,
+                "x": None if self.x is None else self.x.tolist(), "loss": self.loss, "best": self._best,
+                "last_gain": self._last_gain}  # fmt: skip
+
+    def go_on(self, kept: dict[str, Any]) -> None:
+        """From where `kept` was; raises Stopped where the search is over already."""
+        self.history = History(**kept["history"])
+        self.evaluations, self.gradients, self.loss = kept["evaluations"], kept["gradients"], kept["loss"]
+        self.x = None if kept["x"] is None else np.array(kept["x"], dtype=float)
+        self._best, self._last_gain = kept["best"], kept["last_gain"]
+        self._began -= self.history.seconds[-1]
+        reason = self._ending()
+        if reason:
+            raise Stopped(reason)
+
     def _note(self, loss: float) -> None:
         h = self.history
         h.evaluations.append(self.evaluations)

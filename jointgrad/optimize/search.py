@@ -10,15 +10,21 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ..model.errors import InputError
+from .populations import Ends, Local
 from .progress import Callback, Progress, Result, Stop, Stopped
-from .solvers import Bounds, half_squares, lbfgs, limits, starts_of
+from .search_file import read_search, write_search
+from .solvers import Bounds, limits, starts_of
+
+ENGINES = ("batch", "ray", "pygmo")
 
 # basin hopping -------------------------------------------------------------------------------------------------------------
 
@@ -35,38 +41,63 @@ class Optimum:
 def basin_hopping(
     objective: Any, x0: Any, bounds: Bounds, stop: Stop | None = None, callback: Callback | None = None,
     population: int = 8, local: str = "auto", local_stop: Stop | None = None, spread: float = 1.0, shrink: bool = False,
-    same: float = 1e-3, seed: int = 0,
+    same: float = 1e-3, seed: int = 0, engine: str = "batch", address: str | None = None, workers: int | None = None,
+    file: str | Path | None = None,
 ) -> Result:  # fmt: skip
     """Local solves from the guesses x0 and from random points of the box, then from random points about the best, and so on.
 
-    An iteration is one hop of the whole population; stop.iterations counts those after the first. local: "gauss_newton" (all
-    points as one batch; the objective is a SumOfSquares), "lbfgs" (one after the other), or "auto": the former where it can.
-    local_stop: when a local solve ends. spread: the standard deviation of a hop, in widths of the box; shrink: the k-th hop's
-    is k times smaller. same: points closer than this, in widths of the box, are one optimum.
-    extra["optima"] has all local optima (Optimum), the best first; extra["solves"] counts local solves.
+    An iteration is one hop of the whole population; stop.iterations counts those after the first. local: "gauss_newton" (the
+    objective is a SumOfSquares), "lbfgs", or "auto": the former where it can; both step from all points as one batch of motions.
+    local_stop: when a local solve ends (iterations, least); all end when one is at stop.target. spread: the standard deviation of a
+    hop, in widths of the box; shrink: the k-th hop's is k times smaller. same: points closer than this, in widths of the box, are
+    one optimum.
+
+    engine: who makes the local solves. "batch": this process, on all cores. "ray": workers of a Ray cluster, which `address` names
+    (as ray.init takes it; None starts one here); what a lost worker had is done again. Both come to the same points.
+    "pygmo": islands of pagmo, one for each of `workers`, that hop by pagmo's own rule. See optimize/scale.py and islands.py.
+    file: where population, random state and history are kept after each hop; a search that is called again with the same file
+    goes on where it was, and does what it would have done without a pause.
+
+    extra["optima"] has all local optima (Optimum), the best first; extra["solves"] counts local solves that
+    came to an end.
     """
     low, high = limits(bounds, objective.n)
+    _check(low, high, population, engine)
+    stop, rng = stop or Stop(iterations=20), np.random.default_rng(seed)
+    progress = Progress(stop, callback)
+    # a local solve must not go on when it has found what the whole search is for
+    local_stop = dataclasses.replace(local_stop or Stop(iterations=50), target=stop.target)
+    each = Local.of(objective, local, local_stop, (low, high))
+    first = _first_population(starts_of(x0, objective.n), low, high, population, rng)
+    if engine == "pygmo":
+        if file is not None or shrink or address is not None:
+            raise InputError(
+                'engine="pygmo" hops by the rule of pagmo, which knows neither `file`, `shrink` nor `address`'
+            )
+        from .islands import hop
+
+        ends = hop(objective, first, each, progress, spread, seed, workers)
+        return progress.result(**_findings(ends, high - low, same))
+    settings = {"n": objective.n, "low": low.tolist(), "high": high.tolist(), "seed": seed,
+                "population": population, "local": each.method, "spread": spread, "shrink": shrink,
+                "local_stop": {k: v for k, v in dataclasses.asdict(local_stop).items() if k != "target"},
+                "starts": first.tolist()}  # fmt: skip
+    search = _Hopping(progress, rng, first, None if file is None else Path(file), settings)
+    with progress.running(), _solver(engine, objective, each, address, workers) as solve:
+        search.go_on()
+        while True:
+            reach = spread * (high - low) / (max(progress.iteration + 1, 1) if shrink else 1.0)
+            search.end_hop(solve(search.starts(reach, low, high, population)))
+    return progress.result(**_findings(search.ends, high - low, same))
+
+
+def _check(low: np.ndarray, high: np.ndarray, population: int, engine: str) -> None:
     if not (np.isfinite(low) & np.isfinite(high)).all():
         raise InputError("basin hopping needs finite bounds: its hops are measured in widths of the box")
     if population < 1:
         raise InputError(f"population must be 1 or more, but is {population}")
-    stop = stop or Stop(iterations=20)
-    progress, rng, width = Progress(stop, callback), np.random.default_rng(seed), high - low
-    ends: list[tuple[np.ndarray, np.ndarray]] = []
-    x = _first_population(starts_of(x0, objective.n), low, high, population, rng)
-    # a local solve must not go on when the whole search has arrived
-    each = dataclasses.replace(local_stop or Stop(iterations=50), target=stop.target)
-    solve = _local_solver(objective, local)
-    with progress.running():
-        while True:
-            x, losses = solve(x, each, (low, high), progress)
-            ends.append((x, losses))
-            progress.see(x, losses)
-            progress.end_iteration(np.min(losses))
-            assert progress.x is not None
-            reach = spread * width / (progress.iteration + 1 if shrink else 1.0)
-            x = np.clip(progress.x + reach * rng.normal(size=(population, objective.n)), low, high)
-    return progress.result(optima=_optima(ends, width, same), solves=sum(len(losses) for _, losses in ends))
+    if engine not in ENGINES:
+        raise InputError(f'there is no engine "{engine}"; the names are {", ".join(ENGINES)}')
 
 
 def _first_population(
@@ -77,17 +108,68 @@ def _first_population(
     return np.concatenate([np.clip(guesses, low, high), rng.uniform(low, high, size=(more, len(low)))])
 
 
-def _local_solver(objective: Any, local: str) -> Callable:
-    has_squares = hasattr(objective, "residuals") and hasattr(objective, "jacobian")
-    if local == "auto":
-        local = "gauss_newton" if has_squares else "lbfgs"
-    if local == "gauss_newton":
-        if not has_squares:
-            raise InputError('local="gauss_newton" needs an objective with residuals and jacobian')
-        return lambda x, stop, bounds, progress: gauss_newton_population(objective, x, stop, bounds, progress)
-    if local == "lbfgs":
-        return lambda x, stop, bounds, progress: _lbfgs_each(objective, x, stop, bounds, progress)
-    raise InputError(f'there is no local solver "{local}"; the names are auto, gauss_newton, lbfgs')
+@contextmanager
+def _solver(
+    engine: str, objective: Any, local: Local, address: str | None, workers: int | None
+) -> Iterator[Callable[[np.ndarray], Ends]]:
+    """From starts to their ends."""
+    if engine == "batch":
+        if address is not None or workers is not None:
+            raise InputError('engine="batch" has no address and uses all cores; `workers` is for "ray" and "pygmo"')
+        yield lambda x: local.solve(objective, x)
+        return
+    from .scale import ray_solver
+
+    with ray_solver(objective, local, address, workers) as solve:
+        yield solve
+
+
+class _Hopping:
+    """A search between two hops: its progress, the ends of all hops before, and the random state that draws the next."""
+
+    def __init__(
+        self,
+        progress: Progress,
+        rng: np.random.Generator,
+        first: np.ndarray,
+        path: Path | None,
+        settings: dict[str, Any],
+    ) -> None:
+        self.progress, self.rng, self.first, self.path, self.settings = progress, rng, first, path, settings
+        self.ends: list[tuple[np.ndarray, np.ndarray]] = []
+
+    def go_on(self) -> None:
+        """From where the file says, if there is one; raises Stopped where that search is over."""
+        kept = None if self.path is None else read_search(self.path, self.settings, self.rng)
+        if kept is not None:
+            self.ends = kept[1]
+            self.progress.go_on(kept[0])
+
+    def starts(self, reach: np.ndarray, low: np.ndarray, high: np.ndarray, population: int) -> np.ndarray:
+        """Of the next hop: random points about the best."""
+        if not self.ends:
+            return self.first
+        return np.clip(self.progress.x + reach * self.rng.normal(size=(population, len(low))), low, high)
+
+    def end_hop(self, ends: Ends) -> None:
+        """Raises Stopped at the end of the search."""
+        progress = self.progress
+        progress.count(ends.evaluations, ends.gradients)
+        if ends.is_interrupted:
+            progress.see(ends.x, ends.losses)
+            raise KeyboardInterrupt  # what is on disk is the end of the hop before: this one will be made again, whole
+        x, losses = ends.settled(progress.stop.target)
+        self.ends.append((x, losses))
+        progress.see(x, losses)
+        try:
+            progress.end_iteration(np.min(losses))
+        finally:
+            if self.path is not None:
+                write_search(self.path, self.settings, progress.kept(), self.rng, self.ends)
+
+
+def _findings(ends: list[tuple[np.ndarray, np.ndarray]], width: np.ndarray, same: float) -> dict[str, Any]:
+    return {"optima": _optima(ends, width, same), "solves": sum(len(losses) for _, losses in ends)}
 
 
 def _optima(ends: list[tuple[np.ndarray, np.ndarray]], width: np.ndarray, same: float) -> list[Optimum]:
@@ -105,72 +187,6 @@ def _optima(ends: list[tuple[np.ndarray, np.ndarray]], width: np.ndarray, same: 
         else:
             near[2] += 1
     return [Optimum(*f) for f in found]
-
-
-def _lbfgs_each(
-    objective: Any, x: np.ndarray, stop: Stop, bounds: Bounds, progress: Progress
-) -> tuple[np.ndarray, np.ndarray]:
-    ends = []
-    for start in x:
-        ends.append(lbfgs(objective, start, stop, bounds))
-        progress.count(ends[-1].history.evaluations[-1], ends[-1].history.gradients[-1])
-        progress.see(ends[-1].x[None], np.array([ends[-1].loss]))
-        if ends[-1].is_interrupted:
-            raise KeyboardInterrupt
-    return np.array([e.x for e in ends]), np.array([e.loss for e in ends])
-
-
-def gauss_newton_population(
-    objective: Any, x: np.ndarray, stop: Stop, bounds: Bounds, progress: Progress | None = None, damping: float = 1e-3
-) -> tuple[np.ndarray, np.ndarray]:
-    """Levenberg-Marquardt from many starts (batch, n) at once, each with its own damping: where they end, and their losses.
-
-    A start is finished when its loss is at stop.target, its step or its gain negligible, or no damping helps; the rest goes on.
-    With one at the target, all end: what is sought is the best.
-    """
-    progress = progress or Progress(Stop())
-    low, high = limits(bounds, objective.n)
-    x, dampings = np.clip(x, low, high), np.full(len(x), damping)
-    r, J = objective.jacobian(x)
-    losses, active = half_squares(r), np.arange(len(x))
-    progress.count(len(x), len(x) * min(J.shape[1:]))
-    active = active[np.isfinite(losses)]
-    for _ in range(stop.iterations):
-        progress.see(x, losses)
-        if not len(active) or losses.min() <= stop.target:
-            break
-        step = _population_step(r[active], J[active], x[active], low, high, dampings[active])
-        points = np.clip(x[active] + step, low, high)
-        trial = half_squares(objective.residuals(points))
-        progress.count(len(points))
-        is_better = trial < losses[active]
-        gain = np.where(is_better, losses[active] - trial, np.inf) / np.maximum(losses[active], 1e-300)
-        moved = np.abs(points - x[active]).max(-1) / (1.0 + np.abs(x[active]).max(-1))
-        dampings[active] *= np.where(is_better, 0.2, 5.0)
-        better = active[is_better]
-        if len(better):
-            x[better] = points[is_better]
-            r[better], J[better] = objective.jacobian(x[better])
-            losses[better] = half_squares(r[better])
-            progress.count(len(better), len(better) * min(J.shape[1:]))
-        is_over = (moved < 1e-9) | (gain < stop.least) | (dampings[active] > 1e9)
-        active = active[~is_over]
-        dampings = np.maximum(dampings, 1e-12)
-    return x, losses
-
-
-def _population_step(
-    r: np.ndarray, J: np.ndarray, x: np.ndarray, low: np.ndarray, high: np.ndarray, dampings: np.ndarray
-) -> np.ndarray:
-    """(batch, n): min |r + J d|^2 + damping |J|^2 |d|^2; an entry at a bound that the slope would push across is held."""
-    slope, curvature = np.einsum("bmi,bm->bi", J, r), np.einsum("bmi,bmj->bij", J, J)
-    is_held = ((x <= low) & (slope > 0)) | ((x >= high) & (slope < 0))
-    free = (~is_held).astype(float)
-    n = x.shape[1]
-    size = np.maximum(np.einsum("bii->b", curvature) / n, 1e-300)
-    curvature = curvature * free[:, :, None] * free[:, None, :]
-    ridge = (dampings * size)[:, None] + size[:, None] * is_held
-    return -np.linalg.solve(curvature + ridge[:, :, None] * np.eye(n), (slope * free)[..., None])[..., 0]
 
 
 # without gradients ---------------------------------------------------------------------------------------------------------
@@ -262,9 +278,11 @@ def brent(
 
 
 def nelder_mead(
-    objective: Any, x0: Any, stop: Stop | None = None, bounds: Bounds = None, callback: Callback | None = None
-) -> Result:
-    """The simplex of Nelder and Mead (scipy) from one start."""
+    objective: Any, x0: Any, stop: Stop | None = None, bounds: Bounds = None, callback: Callback | None = None,
+    step: float | None = None,
+) -> Result:  # fmt: skip
+    """The simplex of Nelder and Mead (scipy) from one start. step: the length of its first edges, where scipy's, a twentieth of
+    each number, would not do."""
     from scipy.optimize import minimize
 
     progress, x = Progress(stop or Stop(), callback), starts_of(x0, objective.n)[:1]
@@ -279,7 +297,10 @@ def nelder_mead(
     note: Callable = lambda point: progress.end_iteration(progress.loss)  # noqa: E731
     with progress.running():
         progress.end_iteration(value(x[0]))
-        options = {"maxiter": 10**9, "maxfev": 10**9, "xatol": 1e-15, "fatol": 1e-30}
+        options: dict[str, Any] = {"maxiter": 10**9, "maxfev": 10**9, "xatol": 1e-15, "fatol": 1e-30}
+        if step is not None:
+            corners = np.concatenate([x, x + step * np.eye(objective.n)])
+            options["initial_simplex"] = np.clip(corners, low, high)
         minimize(
             value, x[0], method="Nelder-Mead", bounds=list(zip(low, high, strict=True)), callback=note, options=options
         )

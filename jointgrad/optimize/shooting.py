@@ -62,15 +62,22 @@ class Controls:
     through `knots` points in time. Actuators that are not named follow `base` (T, nu), by default zero.
 
     x is (time, actuator), flattened. `scale` multiplies it, so that x may be of order one.
+
+    brake: every push is followed by a counterpush that fades over this many steps and, together, is as large. A push alone
+    leaves a joint turning until the end; in units of x, what moves joints for a short time is then as near as what moves them
+    on and on, and a step of the search along the gradient does not send an arm on a journey.
     """
 
     def __init__(
         self, steps: int, nu: int, knots: int | None = None, hold: int | None = None,
         actuators: Sequence[int] | None = None, base: np.ndarray | None = None, scale: Any = 1.0, last: int | None = None,
+        brake: float | None = None,
     ) -> None:  # fmt: skip
         """last: controls end at this step and are those of `base` afterwards."""
         if knots is not None and hold is not None:
             raise InputError("controls have either knots or a hold, not both")
+        if brake is not None and not brake > 0:
+            raise InputError(f"brake must be a number of steps above zero, but is {brake:g}")
         self.steps, self.nu, self.last = steps, nu, steps if last is None else last
         self.columns = list(range(nu)) if actuators is None else [int(a) for a in actuators]
         self.base = np.zeros((steps, nu)) if base is None else np.asarray(base, float)
@@ -81,6 +88,9 @@ class Controls:
             self.basis = spline_basis(self.last, knots)
         elif hold is not None:
             self.basis = np.repeat(np.eye(-(-self.last // hold)), hold, axis=0)[: self.last]
+        self.fade = None if brake is None else float(np.exp(-1.0 / brake))
+        if self.basis is not None and self.fade is not None:
+            self.basis = braked(self.basis, self.fade)
         self.rows = self.last if self.basis is None else self.basis.shape[1]
         self.scale = np.broadcast_to(np.asarray(scale, float), (len(self.columns),))
         self.n = self.rows * len(self.columns)
@@ -88,17 +98,20 @@ class Controls:
     def expand(self, x: np.ndarray) -> np.ndarray:
         """(batch, n) -> (T, batch, nu)."""
         values = x.reshape(len(x), self.rows, len(self.columns)) * self.scale
-        if self.basis is not None:
-            values = np.einsum("tk,bka->bta", self.basis, values)
+        values = np.moveaxis(values if self.basis is None else self.basis @ values, 0, 1)
+        if self.basis is None and self.fade is not None:
+            values = braked(values, self.fade)
         u = np.repeat(self.base[:, None], len(x), axis=1)
-        u[: self.last, :, self.columns] += np.moveaxis(values, 0, 1)
+        u[: self.last, :, self.columns] += values
         return u
 
     def pull(self, u_bar: np.ndarray) -> np.ndarray:
         """(T, batch, nu) -> (batch, n)."""
-        values = np.moveaxis(u_bar[: self.last, :, self.columns], 1, 0)
-        if self.basis is not None:
-            values = np.einsum("tk,bta->bka", self.basis, values)
+        values = u_bar[: self.last, :, self.columns]
+        if self.basis is None and self.fade is not None:
+            values = braked(values[::-1], self.fade)[::-1]  # the transpose is the same filter, back in time
+        values = np.moveaxis(values, 1, 0)
+        values = values if self.basis is None else self.basis.T @ values
         return (values * self.scale).reshape(u_bar.shape[1], -1)
 
     def project(self, u: np.ndarray) -> np.ndarray:
@@ -106,7 +119,19 @@ class Controls:
         values = (u - self.base)[: self.last, self.columns]
         if self.basis is not None:
             values = np.linalg.lstsq(self.basis, values, rcond=None)[0]
+        elif self.fade is not None:
+            values = braked(values, self.fade, inverse=True)
         return (values / self.scale).ravel()
+
+
+def braked(pushes: np.ndarray, fade: float, inverse: bool = False) -> np.ndarray:
+    """Pushes (T, ...) less the part of those before that is left to be taken back; `fade` of it is left after each step.
+    inverse: the pushes of which this is what remains."""
+    out, owed = np.empty_like(pushes), np.zeros_like(pushes[0])
+    for t, push in enumerate(pushes):
+        out[t] = push + owed if inverse else push - owed
+        owed = fade * owed + (1.0 - fade) * (out[t] if inverse else push)
+    return out
 
 
 def spline_basis(steps: int, knots: int) -> np.ndarray:

@@ -19,6 +19,8 @@ from .progress import Callback, Progress, Result, Stop, Stopped
 Bounds = tuple[Any, Any] | None
 # Gauss-Newton ends a search whose damping exceeds the one, or whose loss is below the other
 GIVE_UP, LEAST_LOSS = 1e12, 1e-28
+# a step shorter than this, relative to the point, is none
+SHORT = 1e-9
 
 
 class Objective(Protocol):
@@ -175,39 +177,66 @@ def _scaled(function: Any, y: np.ndarray, unit: float) -> tuple[float, np.ndarra
 
 def gauss_newton(
     objective: SumOfSquares, x0: Any, stop: Stop | None = None, bounds: Bounds = None, callback: Callback | None = None,
-    damping: float = 1e-3, scale: Any = 1.0, trials: int = 8, ratio: float = 10.0, secant: float = 0.0,
+    damping: float = 1e-3, scale: Any = 1.0, trials: int = 8, ratio: float = 10.0, secant: float = 0.0, ease: float = 1.0,
+    alone: bool = False,
 ) -> Result:  # fmt: skip
     """Levenberg-Marquardt on half a sum of squares, from all starts at once.
 
     The step solves min |r + J d|^2 + damping |d / scale|^2 over the entries that are free; several dampings, each `ratio` times
     the one before, are tried for all starts as one batch, and the best is kept. With fewer residuals than entries it is
     solved in the space of the residuals. A start that no damping helps tries larger ones, until it gives up.
+    ease: what the damping is multiplied by after a step that helped, beside that choice (with trials=1 there is none).
 
     secant: after a step that left no more than this share of the residuals, the Jacobian is not asked for but changed so that it
     explains the step (Broyden 1965), which costs nothing; it is asked for when that does not help any more.
+
+    alone: a start also ends where a step gains less than stop.least of its loss: what is sought is every start's own optimum.
+    All end when one is at stop.target. extra["ends"] and extra["losses"] say where each came to, extra["rounds"] after how many
+    iterations it ended, or -1: it was on its way when another arrived, or on Ctrl-C.
     """
-    progress, x = Progress(stop or Stop(), callback), starts_of(x0, objective.n)
+    stop, x = stop or Stop(), starts_of(x0, objective.n)
+    progress = Progress(stop, callback)
     low, high = limits(bounds, objective.n)
     x, scale = np.clip(x, low, high), np.broadcast_to(np.asarray(scale, float), (objective.n,))
     factors = ratio ** (np.arange(trials) - min(2.0, trials - 1.0))
-    searchers = [_Searcher(start, damping) for start in x]
+    everyone = searchers = [_Searcher(start, damping) for start in x]
     with progress.running():
         while True:
-            tried = objective.tried(x)
+            tried = _tried(objective, x)
             losses = half_squares(tried.residuals)
             progress.count(len(x))
             progress.see(x, losses)
+            needy = _advanced(searchers, x, losses, tried, factors, secant, ease)
             progress.end_iteration(float(losses.min()))
-            _take_slopes(_advanced(searchers, x, losses, tried, factors, secant), progress)
-            searchers = [s for s in searchers if s.J is not None and s.damping < GIVE_UP and s.loss > LEAST_LOSS]
+            least = stop.least if alone else 0.0
+            _take_slopes([s for s in needy if s.gain >= least and s.loss > LEAST_LOSS], progress)
+            searchers = [s for s in searchers if s.goes_on(least, progress.iteration)]
             if not searchers:
                 raise Stopped("converged")
             steps = [_damped_step(s.r, s.J, s.x, low, high, scale, s.damping * f) for s in searchers for f in factors]
             x = np.clip(np.repeat([s.x for s in searchers], trials, axis=0) + steps, low, high)
-    return progress.result()
+    # the last iteration is an end, for those that arrived or have no more
+    is_on_its_way = progress.reason in ("target", "interrupted")
+    for s in everyone:
+        if s.rounds < 0 and (s.loss <= stop.target or not is_on_its_way):
+            s.rounds = progress.iteration
+    ends, losses, rounds = (np.array([getattr(s, name) for s in everyone]) for name in ("x", "loss", "rounds"))
+    return progress.result(ends=ends, losses=losses, rounds=rounds)
 
 
-@dataclass
+def _tried(objective: Any, x: np.ndarray) -> Tried:
+    """Of an objective that has `tried`, or `residuals` and `jacobian` alone."""
+    if hasattr(objective, "tried"):
+        return objective.tried(x)
+
+    def jacobians(rows: Sequence[int]) -> tuple[np.ndarray, int, int]:
+        J = objective.jacobian(x[list(rows)])[1]
+        return J, len(J), len(J) * min(J.shape[1:])
+
+    return Tried(objective.residuals(x), jacobians)
+
+
+@dataclass(eq=False)
 class _Searcher:
     """One of the starts of Gauss-Newton, where it has come to, and the evaluation that brought it there."""
 
@@ -219,6 +248,14 @@ class _Searcher:
     is_exact: bool = False  # whether J is the Jacobian, or has been changed by secants
     tried: Any = None
     row: int = 0  # of x in `tried`
+    gain: float = np.inf  # of the last step, as a share of the loss; infinite where another step may do better
+    rounds: int = -1  # iterations after which it ended
+
+    def goes_on(self, least: float, iteration: int) -> bool:
+        """Whether a next step may help; where not, this iteration was its last."""
+        is_hopeful = self.J is not None and self.damping < GIVE_UP and self.loss > LEAST_LOSS and self.gain >= least
+        self.rounds = -1 if is_hopeful else iteration
+        return is_hopeful
 
     def move(self, x: np.ndarray, loss: float, tried: Tried, row: int, secant: float) -> bool:
         """Go to a better point; whether a new Jacobian is wanted there."""
@@ -226,28 +263,33 @@ class _Searcher:
         if is_enough:
             step = x - self.x
             self.J = self.J + np.outer(r - self.r - self.J @ step, step) / (step @ step)
+        self.gain = np.inf if self.J is None else (self.loss - loss) / max(self.loss, 1e-300)
         self.x, self.r, self.loss, self.tried, self.row, self.is_exact = x, r, loss, tried, row, not is_enough
         return not is_enough
 
 
 def _advanced(
-    searchers: list[_Searcher], x: np.ndarray, losses: np.ndarray, tried: Tried, factors: np.ndarray, secant: float
-) -> list[_Searcher]:
+    searchers: list[_Searcher], x: np.ndarray, losses: np.ndarray, tried: Tried, factors: np.ndarray, secant: float,
+    ease: float,
+) -> list[_Searcher]:  # fmt: skip
     """Move every searcher to the best of its own points; those that need a new Jacobian."""
     each, needy = len(x) // len(searchers), []
     for number, s in enumerate(searchers):
-        best = int(np.argmin(losses[number * each : (number + 1) * each]))
-        row = number * each + best
+        own = slice(number * each, (number + 1) * each)
+        row = number * each + int(np.argmin(losses[own]))
         if losses[row] < s.loss:
             if s.J is not None:
-                s.damping = max(s.damping * factors[best], 1e-15)
+                s.damping = max(s.damping * factors[row - number * each] * ease, 1e-15)
             if s.move(x[row], float(losses[row]), tried, row, secant):
                 needy.append(s)
         elif s.J is not None and not s.is_exact:
-            s.is_exact = True
+            s.is_exact, s.gain = True, np.inf
             needy.append(s)
         else:
             s.damping *= factors[-1] * 10.0
+            # steps too short to help, and only shorter ones to come
+            is_short = np.abs(x[own] - s.x).max() < SHORT * (1.0 + np.abs(s.x).max())
+            s.gain = 0.0 if s.J is not None and is_short else np.inf
     return needy
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -98,7 +99,7 @@ def racecar(out: Path = Path("out/racecar"), seconds: float = 30.0, quick: bool 
 
 def pendulum_search(out: Path = Path("out/pendulum_search"), seed: int = 0, quick: bool = False) -> int:
     """Lengths of a double pendulum from 400 starts, local fits against parallel basin hopping (NeuralSim, figure 4); half a
-    minute on two cores.
+    minute on two cores. Stopped, it goes on where it was.
 
     Args:
         out: Folder for the results.
@@ -117,8 +118,8 @@ def pendulum_friction(
     out: Path = Path("out/pendulum_friction"), seeds: tuple[int, ...] | None = None, quick: bool = False
 ) -> int:
     """What the hidden friction of a double pendulum's joints depends on, by the lasso on networks inside the step, and how many
-    samples that takes (NeuralSim, figure 10); eight to twelve minutes on two cores (on a busy machine
-    OPENBLAS_NUM_THREADS=1 makes the MLP faster).
+    samples that takes, on three seeds (NeuralSim, figure 10); ten to fifteen minutes on two cores (on a busy machine
+    OPENBLAS_NUM_THREADS=1 makes the MLP faster). Stopped, it goes on where it was.
 
     Args:
         out: Folder for the results.
@@ -132,6 +133,87 @@ def pendulum_friction(
     pendulum_friction.reproduce(seeds or tuple(range(1 if quick else 10)), out, print, quick)
     print(f"Figures and pictures of the connections are in {out.resolve()}")
     return 0
+
+
+def swimmer(out: Path = Path("out/swimmer"), media: tuple[str, ...] = (), quick: bool = False) -> int:
+    """What water and air do to a swimmer in MuJoCo, learned by a network on the links' forces from ten short motions; against an
+    LSTM, an MLP, vacuum and the known law (NeuralSim, section IV-B); ten to fifteen minutes on two cores.
+
+    Args:
+        out: Folder for the results.
+        media: Of table II: vacuum, "water 5 C", "water 25 C", "air 25 C"; unless said, all.
+        quick: One medium, short training.
+    """
+    require({"scipy": "scipy", "matplotlib": "matplotlib", "mujoco": "mujoco-core"}, "optimize")
+    require({"torch": "torch"}, "torch")
+    require({"PIL": "pillow"}, "demo")
+    from . import swimmer
+
+    swimmer.reproduce(out, print, media or (("water 25 C",) if quick else tuple(swimmer.MEDIA)), quick)
+    print(f"Figures and pictures are in {out.resolve()}")
+    return 0
+
+
+def real_pendulum(
+    out: Path = Path("out/real_pendulum"), machines: tuple[str, ...] = (), data: Path | None = None, quick: bool = False
+) -> int:
+    """Recordings of four real pendulums, predicted as published, fitted, and fitted with a network inside the step; five to ten
+    minutes on two cores.
+
+    Args:
+        out: Folder for the results.
+        machines: C1 and A0 (DFKI's double pendulum, two designs), simple (DFKI), ibm; unless said, all.
+        data: Folder of the recordings; unless said, that of JOINTGRAD_DATA, or shared/data beside the project.
+        quick: One machine, short runs.
+    """
+    require({"scipy": "scipy", "matplotlib": "matplotlib"}, "optimize")
+    require({"PIL": "pillow"}, "demo")
+    from . import real_pendulum
+    from .real_machines import MACHINES
+
+    real_pendulum.reproduce(out, print, machines or (("C1",) if quick else MACHINES), data, quick)
+    print(f"Figures and the picture are in {out.resolve()}")
+    return 0
+
+
+def go2(
+    out: Path = Path("out/go2"), data: Path | None = None, seeds: tuple[int, ...] | None = None, quick: bool = False
+) -> int:
+    """Armature, damping and friction of a real Go2's joints from a chirp, and networks for what is left: errors on the part of the
+    run that was held out; about two minutes on two cores.
+
+    Args:
+        out: Folder for the results.
+        data: Folder of the recordings; unless said, that of JOINTGRAD_DATA, or shared/data beside the project.
+        seeds: Of the networks' first weights; unless said, 0 to 2.
+        quick: One split and one seed, and far from the end of the search.
+    """
+    require({"scipy": "scipy", "matplotlib": "matplotlib"}, "optimize")
+    require({"rich": "rich"}, "demo")
+    from . import go2
+
+    size = go2.QUICK if quick else go2.Size()
+    return _kept_run(lambda: go2.reproduce(out, print, replace(size, seeds=seeds or size.seeds), data), out)
+
+
+def toss(
+    out: Path = Path("out/toss"), data: Path | None = None, seeds: tuple[int, ...] | None = None, quick: bool = False
+) -> int:
+    """Friction, restitution, softness and rounding of a real cube from 50 of 300 tosses, and networks at its contacts: errors on
+    the other 250; about two minutes on two cores.
+
+    Args:
+        out: Folder for the results.
+        data: Folder of the recordings; unless said, that of JOINTGRAD_DATA, or shared/data beside the project.
+        seeds: Of the networks' first weights and of what they see; unless said, 0 to 2.
+        quick: Few tosses, one seed, and far from the end of the search.
+    """
+    require({"scipy": "scipy", "matplotlib": "matplotlib"}, "optimize")
+    require({"rich": "rich"}, "demo")
+    from . import toss_networks
+
+    size = toss_networks.QUICK if quick else toss_networks.Size()
+    return _kept_run(lambda: toss_networks.reproduce(out, print, replace(size, seeds=seeds or size.seeds), data), out)
 
 
 def push(out: Path = Path("out/push"), quick: bool = False, data: Path | None = None) -> int:
@@ -158,8 +240,22 @@ EXPERIMENTS: dict[str, Callable[..., int]] = {
     "racecar": racecar,
     "pendulum-search": pendulum_search,
     "pendulum-friction": pendulum_friction,
+    "swimmer": swimmer,
+    "real-pendulum": real_pendulum,
+    "go2": go2,
+    "toss": toss,
     "push": push,
 }
+
+
+def _kept_run(run: Callable[[], object], out: Path) -> int:
+    """An experiment that keeps its finished parts, and may be interrupted."""
+    try:
+        run()
+    except KeyboardInterrupt:
+        return 130
+    print(f"Figures and pictures are in {out.resolve()}")
+    return 0
 
 
 def _require_rivals() -> None:

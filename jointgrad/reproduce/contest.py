@@ -44,9 +44,17 @@ class Task:
     rest_speed: float | None = None  # the ball must be slower than this at the end, where it shall rest
     notes: tuple[str, ...] = ()
 
-    def problem(self, knots: int | None = None, moving_impacts: bool = False) -> Shooting:
+    def problem(self, knots: int | None = None, moving_impacts: bool = False, brake: float | None = None) -> Shooting:
+        """brake: in seconds."""
+        steps = None if brake is None else brake / float(self.model.params["world.dt"])
         controls = Controls(
-            self.steps, self.model.nu, knots=knots, actuators=self.actuators, base=self.base, last=self.last
+            self.steps,
+            self.model.nu,
+            knots=knots,
+            actuators=self.actuators,
+            base=self.base,
+            last=self.last,
+            brake=steps,
         )
         loss = final_position(self.at, self.target, self.model, self.kind)
         return Shooting(self.model, self.start, controls, loss, moving_impacts=moving_impacts)
@@ -75,6 +83,7 @@ class Method:
     spread: float = 0.0
     starts: int = 1
     moving_impacts: bool = False
+    brake: float | None = None  # s, see Controls
 
 
 @dataclass(frozen=True)
@@ -130,7 +139,7 @@ def run(task: Task, method: Method, seed: int, seconds: float) -> Run:
     if method.method == "ilqr":
         found, u = _by_ilqr(task, method, u0, stop)
     else:
-        problem = task.problem(method.knots, method.moving_impacts)
+        problem = task.problem(method.knots, method.moving_impacts, method.brake)
         more = {"seed": seed} if method.method.startswith("cma") else {}
         began, x0 = time.perf_counter(), screened(problem, problem.controls.project(u0), method, seed)
         lost = time.perf_counter() - began

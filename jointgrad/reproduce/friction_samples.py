@@ -24,6 +24,7 @@ from .pendulum_friction import DT, recorded, undamped
 
 HYBRID_COUNTS, MLP_COUNTS = (3, 10, 30, 100, 300), (10, 100, 1000, 5000)
 WINDOWS_PER_RUN, TEST_RUNS = 10, 100
+SEEDS = (0, 1, 2)
 WIDTH, DECAY = 64, 1e-6
 
 
@@ -152,29 +153,36 @@ class Regression:
 
 
 def compared(
-    say: Callable[[str], None], hybrids: Sequence[int] = HYBRID_COUNTS, mlps: Sequence[int] = MLP_COUNTS, seed: int = 0
-) -> dict[str, Any]:
-    """Errors by method and number of samples, and how many fewer the hybrid needs for the best that the MLP reaches."""
-    judge = Judge(recorded(seed + 10_000, runs=TEST_RUNS))
-    table: dict[str, dict[int, float]] = {
-        "analytic": {0: 1.0},
-        "hybrid, own velocity": {},
-        "hybrid, all inputs": {},
-        "MLP": {},
+    part: Callable[[str, Callable[[], Any]], Any], say: Callable[[str], None], seeds: Sequence[int] = SEEDS,
+    hybrids: Sequence[int] = HYBRID_COUNTS, mlps: Sequence[int] = MLP_COUNTS,
+) -> dict[str, Any]:  # fmt: skip
+    """Errors by method, number of samples and seed, and how many fewer the hybrid needs for the best that the MLP reaches.
+
+    A seed has training and test motions, noise and first weights of its own. part: `Kept.part`, or what computes at once.
+    """
+    methods: dict[str, tuple[Sequence[int], Callable[[int, int, Judge], float]]] = {
+        "hybrid, own velocity": (hybrids, lambda count, seed, judge: judge.of_model(hybrid(count, seed, True))),
+        "hybrid, all inputs": (hybrids, lambda count, seed, judge: judge.of_model(hybrid(count, seed, False))),
+        "MLP": (mlps, _of_regression),
     }
+    table: dict[str, dict[str, list[float]]] = {method: {} for method in methods}
+    floors = []
+    for seed in seeds:
+        judge = Judge(recorded(seed + 10_000, runs=TEST_RUNS))
+        floors.append(_noise_floor(judge))
+        for method, (counts, error_of) in methods.items():
+            for count in counts:
+                name = f"samples: {method}, {count}, seed {seed}"
+                error = part(name, lambda c=count, s=seed, j=judge, of=error_of: of(c, s, j))
+                table[method].setdefault(str(count), []).append(error)
+                say(f"seed {seed}  {method:22s} {count:6d} samples  error {error:.4g} of the analytic model's")
+    return {"seeds": list(seeds), "errors": table, "floor": floors, "fewer_samples": fewer_samples(table)}
 
-    def note(method: str, count: int, error: float) -> None:
-        table[method][count] = error
-        say(f"{method:22s} {count:6d} samples  error {error:.4g} of the analytic model's")
 
-    for count in hybrids:
-        note("hybrid, own velocity", count, judge.of_model(hybrid(count, seed, True)))
-        note("hybrid, all inputs", count, judge.of_model(hybrid(count, seed, False)))
-    for count in mlps:
-        regression = Regression(samples(count, seed), seed)
-        regression.train()
-        note("MLP", count, judge.of_ends(regression.ends(judge.test)))
-    return {"errors": table, "floor": _noise_floor(judge), "fewer_samples": fewer_samples(table)}
+def _of_regression(count: int, seed: int, judge: Judge) -> float:
+    regression = Regression(samples(count, seed), seed)
+    regression.train()
+    return judge.of_ends(regression.ends(judge.test))
 
 
 def _noise_floor(judge: Judge) -> float:
@@ -184,11 +192,13 @@ def _noise_floor(judge: Judge) -> float:
     return judge.of_model(jg.zoo.double_pendulum(damping=DAMPING).compile(dt=DT))
 
 
-def fewer_samples(table: dict[str, dict[int, float]]) -> dict[str, float | None]:
-    """Samples at which the MLP is best over those from which on a hybrid is as good: one lucky fit does not count."""
-    at, best = min(table["MLP"].items(), key=lambda item: item[1])
+def fewer_samples(table: dict[str, dict[str, list[float]]]) -> dict[str, float | None]:
+    """Samples at which the MLP is best over those from which on a hybrid is as good, by medians over seeds: one lucky fit does not
+    count."""
+    medians = {method: {int(n): float(np.median(e)) for n, e in errors.items()} for method, errors in table.items()}
+    at, best = min(medians["MLP"].items(), key=lambda item: item[1])
     found: dict[str, float | None] = {}
-    for method, errors in table.items():
+    for method, errors in medians.items():
         if method.startswith("hybrid"):
             enough = [n for n in errors if all(error <= best for count, error in errors.items() if count >= n)]
             found[method] = at / min(enough) if enough else None
@@ -196,25 +206,30 @@ def fewer_samples(table: dict[str, dict[int, float]]) -> dict[str, float | None]
 
 
 def draw(said: dict[str, Any], path: Path) -> None:
+    """Medians over seeds as lines, every seed as a dot, all seeds within the shade."""
     from .pictures import new_figure
 
     figure = new_figure(7, 4.6)
     axes = figure.subplots()
     axes.axhline(1.0, color="#999999", label="analytic, no damping")
-    axes.axhline(said["floor"], color="#bbbbbb", linestyle=":", label="true model (noise of the recording)")
+    axes.axhline(np.median(said["floor"]), color="#bbbbbb", linestyle=":", label="true model (noise of the recording)")
     styles = {
         "hybrid, own velocity": ("#1a9641", "o-"),
         "hybrid, all inputs": ("#2f6db5", "s-"),
         "MLP": ("#e8710a", "^--"),
     }
     for method, (colour, mark) in styles.items():
-        errors = said["errors"][method]
-        axes.plot(list(errors), list(errors.values()), mark, color=colour, label=method)
+        counts = [int(n) for n in said["errors"][method]]
+        errors = np.array(list(said["errors"][method].values()))
+        axes.fill_between(counts, errors.min(1), errors.max(1), color=colour, alpha=0.15, linewidth=0)
+        axes.plot(np.repeat(counts, errors.shape[1]), errors.ravel(), ".", color=colour, alpha=0.5, markersize=4)
+        axes.plot(counts, np.median(errors, 1), mark, color=colour, label=method)
     axes.set(
         xscale="log",
         yscale="log",
         xlabel="samples (windows of 5 steps)",
         ylabel="held-out MSE / that of the analytic model",
     )
+    axes.set_title(f"median and range of {len(said['seeds'])} seeds", loc="left", fontsize=10)
     axes.legend(frameon=False, fontsize=9)
     figure.savefig(path, dpi=110)

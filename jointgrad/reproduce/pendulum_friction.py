@@ -6,8 +6,6 @@ recorded states, with the sparse-group lasso of `grafts/discover.py`, it must be
 
 from __future__ import annotations
 
-import json
-import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -18,6 +16,7 @@ import numpy as np
 import jointgrad as jg
 
 from ..grafts.discover import Discovery, Settings, Windows, discover, draw, windows
+from .kept import Kept
 
 DAMPING = (0.2, 0.1)  # N m s, hidden
 DT, STEPS, WINDOW = 0.01, 100, 5
@@ -55,36 +54,43 @@ def discovered(seed: int, settings: Settings | None = None) -> Discovery:
     return discover(undamped(seed), *data, settings)
 
 
-def reproduce(seeds: Sequence[int], out: Path, say: Callable[[str], None], quick: bool = False) -> dict[str, Any]:
-    """What survives for each seed; figures and pictures. Ctrl-C leaves those that are finished."""
-    out.mkdir(parents=True, exist_ok=True)
-    said: dict[str, Any] = {"experiment": "pendulum-friction", "command": " ".join(["jointgrad", *sys.argv[1:]]),
-                            "hidden_damping": DAMPING, "truth": TRUTH, "seeds": {}}  # fmt: skip
+def reproduce(
+    seeds: Sequence[int],
+    out: Path,
+    say: Callable[[str], None],
+    quick: bool = False,
+    sample_seeds: Sequence[int] = (0, 1, 2),
+) -> dict[str, Any]:
+    """What survives for each seed; figures and pictures. Ctrl-C leaves those that are finished, and the next run goes on."""
+    kept = Kept(out, "pendulum-friction", {"quick": quick}, say)
+    found: dict[str, Any] = {}
     try:
         for seed in seeds:
-            began = time.perf_counter()
-            found = discovered(seed, QUICK if quick else None)
-            said["seeds"][seed] = _figures(found, time.perf_counter() - began)
-            draw(found, out / f"connections_{seed}.png")
-            (out / "results.json").write_text(json.dumps(said, indent=2) + "\n")
-            say(_line(seed, said["seeds"][seed]))
+            found[str(seed)] = kept.part(f"seed {seed}", lambda seed=seed: _one(seed, out, quick))
+            say(_line(seed, found[str(seed)]))
+        right = sum(one["is_right"] for one in found.values())
+        say(f"Exactly the joint's own velocity is left on {right} of {len(found)} seeds.")
+        kept.write(hidden_damping=DAMPING, truth=TRUTH, seeds=found)
+        if not quick:
+            kept.write(samples=_compared(kept, sample_seeds, say))
     except KeyboardInterrupt:
-        say(f"Interrupted: {len(said['seeds'])} seeds are kept.")
-        return said
-    right = sum(one["is_right"] for one in said["seeds"].values())
-    say(f"Exactly the joint's own velocity is left on {right} of {len(said['seeds'])} seeds.")
-    if not quick:
-        said["samples"] = _compared(out, say)
-        (out / "results.json").write_text(json.dumps(said, indent=2) + "\n")
-    return said
+        say(f"Interrupted: {len(kept.parts)} parts are kept; the same command goes on from there.")
+    return kept.said
 
 
-def _compared(out: Path, say: Callable[[str], None]) -> dict[str, Any]:
+def _one(seed: int, out: Path, quick: bool) -> dict[str, Any]:
+    began = time.perf_counter()
+    found = discovered(seed, QUICK if quick else None)
+    draw(found, out / f"connections_{seed}.png")
+    return _figures(found, time.perf_counter() - began)
+
+
+def _compared(kept: Kept, seeds: Sequence[int], say: Callable[[str], None]) -> dict[str, Any]:
     """Errors against numbers of samples, and their picture."""
     from . import friction_samples
 
-    found = friction_samples.compared(say)
-    friction_samples.draw(found, out / "samples.png")
+    found = friction_samples.compared(kept.part, say, seeds)
+    friction_samples.draw(found, kept.out / "samples.png")
     fewer = "; ".join(
         f"{name}: {ratio:g}" if ratio else f"{name}: never" for name, ratio in found["fewer_samples"].items()
     )

@@ -6,8 +6,6 @@ lengths between 0.1 and 10.1 m. The longer the recording, the more local optima 
 
 from __future__ import annotations
 
-import json
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,9 +16,12 @@ import numpy as np
 
 import jointgrad as jg
 
+from ..engine.rollout import known_motion
+from ..optimize.populations import Local
 from ..optimize.progress import Stop
-from ..optimize.search import basin_hopping, gauss_newton_population
-from ..optimize.solvers import half_squares
+from ..optimize.search import basin_hopping
+from ..optimize.solvers import Tried, half_squares
+from .kept import Kept
 
 TRUTH = np.array([3.0, 4.0])
 LOW, HIGH = 0.1, 10.1
@@ -60,20 +61,31 @@ class Lengths:
         return jg.rollout(self.model.replace(self._values(lengths)), start, steps=self.steps, on_nan="freeze")
 
     def residuals(self, x: np.ndarray) -> np.ndarray:
-        return self._flat(self._motion(x).q[1:] - self.recorded[:, None])
+        return self.tried(x).residuals
 
     def jacobian(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """One tangent for each point and length, all in one batch."""
-        motion = self._motion(np.repeat(x, 2, axis=0))
-        com, placement = (np.zeros((len(x), 2, *self.model.params[k].shape)) for k in ("link.com", "joint.placement"))
+        tried = self.tried(x)
+        return tried.residuals, tried.jacobians(range(len(x)))[0]
+
+    def tried(self, x: np.ndarray) -> Tried:
+        motion = self._motion(x)
+        return Tried(
+            self._flat(motion.q[1:] - self.recorded[:, None]), lambda rows: self._jacobians(x, motion, list(rows))
+        )
+
+    def _jacobians(self, x: np.ndarray, motion: jg.Trajectory, rows: list[int]) -> tuple[np.ndarray, int, int]:
+        """One tangent for each point and length, all in one batch, along motions that are known."""
+        envs, shapes = np.repeat(rows, 2), [self.model.params[k].shape for k in ("link.com", "joint.placement")]
+        com, placement = (np.zeros((len(rows), 2, *shape)) for shape in shapes)
         com[:, (0, 1), (0, 1), 2] = -1.0
         placement[:, 0, self._elbow, 2] = -1.0
         flat = {
             "link.com": com.reshape(-1, *com.shape[2:]),
             "joint.placement": placement.reshape(-1, *placement.shape[2:]),
         }
-        J = self._flat(motion.tangent(params=flat)[0][1:]).reshape(len(x), 2, -1)
-        return self._flat(motion.q[1:, ::2] - self.recorded[:, None]), np.swapaxes(J, 1, 2)
+        again = known_motion(self.model.replace(self._values(x[envs])), (motion.q[:, envs], motion.qd[:, envs]), None)
+        J = self._flat(again.tangent(params=flat)[0][1:]).reshape(len(rows), 2, -1)
+        return np.swapaxes(J, 1, 2), 0, len(envs)
 
     def value(self, x: np.ndarray) -> np.ndarray:
         return half_squares(self.residuals(x))
@@ -112,29 +124,43 @@ def grid(count: int) -> np.ndarray:
     return np.stack(np.meshgrid(side, side, indexing="ij"), -1).reshape(-1, 2)
 
 
-def searched(count: int, seconds: float, say: Callable[[str], None], seed: int = 0) -> Maps:
-    """Local fits from all starts as one batch; then a search of its own from each. Ctrl-C leaves those that are finished."""
-    problem, starts = Lengths(seconds), grid(count)
+def searched(count: int, kept: Kept, say: Callable[[str], None], seed: int = 0) -> Maps:
+    """Local fits from all starts as one batch; then a search of its own from each. Ctrl-C leaves the rows of the grid that are
+    finished, and the next run goes on from there."""
+    problem, starts = Lengths(SECONDS), grid(count)
     problem.jacobian(starts[:1])  # compiled before the clock runs
-    began = time.perf_counter()
-    # every start goes its own way to its end: another's success must not stop it
-    ends, _ = gauss_newton_population(problem, starts.copy(), Stop(iterations=200, least=1e-9), (LOW, HIGH))
-    local_seconds = time.perf_counter() - began
-    local = np.linalg.norm(ends - TRUTH, axis=-1)
-    say(
-        f"local fits alone: {(local < SUCCESS).sum()} of {len(starts)} within {SUCCESS:g} m, {local_seconds:.1f} s in all"
-    )
-    rows: list[tuple[float, int, int, int]] = []
-    began = time.perf_counter()
+    local = kept.part("local", lambda: _fitted(problem, starts))
+    good = sum(error < SUCCESS for error in local["errors"])
+    say(f"local fits alone: {good} of {len(starts)} within {SUCCESS:g} m, {local['seconds']:.1f} s in all")
+    found: list[list[float]] = []
+    seconds = 0.0
     try:
-        for k, start in enumerate(starts):
-            rows.append(_hopped(problem, start, seed + k))
-            if len(rows) % max(len(starts) // 10, 1) == 0:
-                _say_progress(rows, len(starts), time.perf_counter() - began, say)
+        for row in range(count):
+            own = range(row * count, (row + 1) * count)
+            part = kept.part(f"row {row}", lambda own=own: _row(problem, starts, own, seed))
+            found, seconds = found + part["searches"], seconds + part["seconds"]
+            _say_progress(found, len(starts), seconds, say)
     except KeyboardInterrupt:
-        say(f"Interrupted: {len(rows)} searches are kept.")
-    error, hops, solves, evaluations = np.array(rows).reshape(-1, 4).T
-    return Maps(starts, local, error, hops, solves, evaluations, local_seconds, time.perf_counter() - began)
+        say(f"Interrupted: {len(found)} searches are kept; the same command goes on from there.")
+    error, hops, solves, evaluations = np.array(found).reshape(-1, 4).T
+    return Maps(starts, np.array(local["errors"]), error, hops, solves, evaluations, local["seconds"], seconds)
+
+
+def _fitted(problem: Lengths, starts: np.ndarray) -> dict[str, Any]:
+    """Every start goes its own way to its end."""
+    local = Local.of(problem, "gauss_newton", Stop(iterations=200, least=1e-9), (np.full(2, LOW), np.full(2, HIGH)))
+    began = time.perf_counter()
+    ends = local.solve(problem, starts)
+    if ends.is_interrupted:
+        raise KeyboardInterrupt
+    seconds = time.perf_counter() - began
+    return {"errors": np.linalg.norm(ends.x - TRUTH, axis=-1).tolist(), "seconds": seconds}
+
+
+def _row(problem: Lengths, starts: np.ndarray, own: range, seed: int) -> dict[str, Any]:
+    began = time.perf_counter()
+    searches = [_hopped(problem, starts[k], seed + k) for k in own]
+    return {"searches": searches, "seconds": time.perf_counter() - began}
 
 
 def _hopped(problem: Lengths, start: np.ndarray, seed: int) -> tuple[float, int, int, int]:
@@ -157,10 +183,18 @@ def _say_progress(rows: list, total: int, seconds: float, say: Callable[[str], N
 
 def reproduce(out: Path, say: Callable[[str], None], quick: bool = False, seed: int = 0) -> dict[str, Any]:
     """The grid of starts, its figures and its picture. quick: 4 x 4 starts."""
-    out.mkdir(parents=True, exist_ok=True)
-    maps = searched(4 if quick else 20, SECONDS, say, seed)
-    said = {"experiment": "pendulum-search", "command": " ".join(["jointgrad", *sys.argv[1:]]), **figures(maps)}
-    (out / "results.json").write_text(json.dumps(said, indent=2) + "\n")
+    count = 4 if quick else 20
+    settings = {
+        "starts": [count, count],
+        "seed": seed,
+        "seconds_recorded": SECONDS,
+        "population": POPULATION,
+        "hops": HOPS,
+    }
+    kept = Kept(out, "pendulum-search", settings, say)
+    maps = searched(count, kept, say, seed)
+    kept.write(**figures(maps))
+    said = kept.said
     np.savez(out / "maps.npz", starts=maps.starts, local=maps.local, hopping=maps.hopping, hops=maps.hops)
     if maps.count == len(maps.starts):
         draw(maps, out / "success.png")

@@ -3,8 +3,9 @@
 The car starts with 1 m/s along x. Cases with a truth that does not come from this engine: "locked1" and "locked2", wheels that do
 not turn, x = 0.8 m after 1 s (still sliding) or 2 s (at rest): x = v T - mu g T^2 / 2 while it slides. "damped": free
 wheels with damped axles, friction and damping found together from places over time that a separate solver (scipy) made.
-"paper": the released scene, a fall of half a metre onto a slab, and x = 0.8 m after 1 s: there is no truth, and perhaps no friction
-that does it; its landscape shows.
+"axles": the ground under the rear wheels and the dampers of the rear axle are not those of the front: four unknowns, from
+places and angles of the wheels that the same solver made (racecar_truth.py). "paper": the released scene, a fall of half a
+metre onto a slab, and x = 0.8 m after 1 s: there is no truth, and perhaps no friction that does it; its landscape shows.
 """
 
 from __future__ import annotations
@@ -25,14 +26,22 @@ from ..model.parameters import Entry
 from ..optimize.identify import Identification, Recording, Settings
 from ..optimize.progress import Result, Stop
 from ..optimize.search import brent, cma_es, golden_section, nelder_mead
-from ..optimize.solvers import gauss_newton, lbfgs
+from ..optimize.solvers import Tried, gauss_newton, lbfgs
+from .racecar_truth import Axle, driven
 
 GRAVITY, SPEED, GOAL, GUESS = 9.8, 1.0, 0.8, 0.002
 DT = 1e-3
 WHEELS = tuple(f"{side}_{end}_wheel" for side in ("left", "right") for end in ("rear", "front"))
 TOLERANCE = 1e-3  # of the friction
-FRICTION, DAMPING = 0.05, 2e-4  # truths of the damped case; the latter in N m s, per axle
-CASES = ("locked1", "locked2", "damped", "paper")
+FRICTION, DAMPING = 0.05, 2e-4  # truths of the damped case; the latter in N m s, per wheel
+REAR, FRONT = (
+    Axle(0.04, 1e-3),
+    Axle(0.06, 3e-3),
+)  # of the case with two axles: the rear wheels come to roll, the front ones slide
+# of its contacts, 1/kg. How the four wheels share the weight of a rigid car is not determined: without some give our solver
+# favours a diagonal, by some per cent. They sink in by less than 1e-5 m
+GIVE = 0.05
+CASES = ("locked1", "locked2", "damped", "axles", "paper")
 
 
 @dataclass(frozen=True)
@@ -51,7 +60,7 @@ class Outcome:
     found: tuple[float, ...]
     result: Result
     to_truth: tuple[int, int, float] | None  # iterations, evaluations, seconds
-    has_gradient: bool
+    kind: str  # "gradient", "differences" (the same method, its Jacobian by differences) or "free"
 
 
 def car(locked: bool, height: float = 0.0, ground: float = 0.0) -> tuple[jg.Model, jg.State]:
@@ -95,11 +104,24 @@ def case(name: str) -> Case:
         )
     if name == "damped":
         model, start = car(locked=False)
-        times, places = rolling_out(model)
-        record = last_place(model, start, times, places)
+        same = Axle(FRICTION, DAMPING)
+        times, found = driven(model, same, same, SPEED, GRAVITY, 11)
+        record = last_place(model, start, times, found[:, 0])
         axle = Entry("joint.damping", [f"{w}_joint" for w in WHEELS], bounds=(0.0, 0.1), tied=True, scale=1e-3)
         problem = Identification(model, [record], [friction, axle], Settings(sigma_q=1e-3))
         return Case(name, problem, (FRICTION, DAMPING), "places by scipy, sliding then rolling with damped axles")
+    if name == "axles":
+        model, start = car(locked=False)
+        model = model.replace({"pair.softness": np.full(len(WHEELS), GIVE)})
+        wide = {"tied": True, "bounds": (0.0, 1.0), "scale": 0.05}, {"tied": True, "bounds": (0.0, 0.1), "scale": 1e-3}
+        ends = [[w for w in WHEELS if end in w] for end in ("rear", "front")]
+        unknowns = [Entry("pair.friction", [f"{w}:ground" for w in end], **wide[0]) for end in ends]
+        unknowns += [Entry("joint.damping", [f"{w}_joint" for w in end], **wide[1]) for end in ends]
+        # 1 mm, and what a wheel turns on that way
+        sigma = np.where(np.arange(model.nv) < 6, 1e-3, 0.02)
+        problem = Identification(model, [both_axles(model, start)], unknowns, Settings(sigma_q=sigma))
+        truth = (REAR.friction, FRONT.friction, REAR.damping, FRONT.damping)
+        return Case(name, problem, truth, "places and angles of wheels by scipy, axles that differ")
     if name != "paper":
         raise jg.InputError(f'there is no case "{name}"; the names are {", ".join(CASES)}')
     model, start = car(locked=False, height=0.6, ground=0.1)
@@ -107,28 +129,31 @@ def case(name: str) -> Case:
     return Case(name, Identification(model, [record], [friction], Settings()), None, "the released scene, goal 0.8 m")
 
 
-def rolling_out(model: jg.Model) -> tuple[np.ndarray, np.ndarray]:
-    """x at eleven times over one second: a body of mass M on four wheels that slide until they roll, axles damped.
+def both_axles(model: jg.Model, start: jg.State) -> Recording:
+    """A recording of x and the angles of all wheels, every 50 ms for a second."""
+    times, found = driven(model, REAR, FRONT, SPEED, GRAVITY, 21)
+    record = last_place(model, start, times, found[:, 0])
+    for k, wheel in enumerate(name for name in model.joint_names if "wheel_joint" in name):
+        # a wheel that rolls along x turns about y; after the seven numbers of the car come the wheels
+        sign = np.sign(model.params["joint.axis"][model.joint(wheel)][1])
+        record.q[1:, 7 + k] = sign * found[1:, 1 if "rear" in wheel else 2]
+    return record
 
-    M v' = -F, I w' = F r / 4 - b w per wheel, with F = mu M g while the wheel slips; once it rolls,
-    (M + 4 I / r^2) v' = -4 b v / r^2.
-    """
-    from scipy.integrate import solve_ivp
 
-    radius, spin, mass = 0.05, 0.00041226, float(model.params["link.mass"].sum())
-    rolled_mass = mass + 4 * spin / radius**2
+class Differences:
+    """A sum of squares whose Jacobians are forward differences, all points of one as a batch: no derivative is asked for."""
 
-    def rates(t: float, y: np.ndarray) -> list[float]:
-        _, v, w = y
-        force = FRICTION * mass * GRAVITY
-        if v - w * radius > 1e-6:
-            return [v, -force / mass, (force * radius / 4 - DAMPING * w) / spin]
-        slowing = -4 * DAMPING * v / radius**2 / rolled_mass
-        return [v, slowing, slowing / radius]
+    def __init__(self, problem: Identification, step: float = 1e-4) -> None:
+        self.problem, self.step, self.n = problem, step, problem.n
 
-    times = np.linspace(0.0, 1.0, 11)
-    found = solve_ivp(rates, (0.0, 1.0), [0.0, SPEED, 0.0], t_eval=times, max_step=1e-4, rtol=1e-9)
-    return times, found.y[0]
+    def tried(self, x: np.ndarray) -> Tried:
+        r = self.problem.residuals(x)
+        return Tried(r, lambda rows: self._jacobians(x[list(rows)], r[list(rows)]))
+
+    def _jacobians(self, x: np.ndarray, r: np.ndarray) -> tuple[np.ndarray, int, int]:
+        points = (x[:, None] + self.step * np.eye(self.n)).reshape(-1, self.n)
+        moved = self.problem.residuals(points).reshape(len(x), self.n, -1)
+        return np.swapaxes(moved - r[:, None], 1, 2) / self.step, len(points), 0
 
 
 def solved(one: Case, seconds: float, seed: int = 0) -> list[Outcome]:
@@ -137,25 +162,37 @@ def solved(one: Case, seconds: float, seed: int = 0) -> list[Outcome]:
     low, high = problem.bounds
     stop = Stop(iterations=200, seconds=seconds, target=1e-16)
     start, bounds = problem.start, problem.bounds
-    plan: list[tuple[str, bool, Callable[..., Result]]] = [
+    exact: dict[str, Any] = {"damping": 1e-8, "trials": 1}
+    secants: dict[str, Any] = {"damping": 1e-4, "trials": 1, "secant": 0.5}
+    plan: list[tuple[str, str, Callable[..., Result]]] = [
+        ("Gauss-Newton", "gradient", lambda c: gauss_newton(problem, start, stop, bounds, c, **exact)),
+        ("Gauss-Newton, secants", "gradient", lambda c: gauss_newton(problem, start, stop, bounds, c, **secants)),
+        ("L-BFGS", "gradient", lambda c: lbfgs(problem, start, stop, bounds, c, first_step=0.2)),
+        ("Gauss-Newton, differences", "differences",
+         lambda c: gauss_newton(Differences(problem), start, stop, bounds, c, **exact)),
+    ]  # fmt: skip
+    # first steps are scanned: in units of the unknowns' scales
+    plan += [
         (
-            "Gauss-Newton",
-            True,
-            lambda c: gauss_newton(problem, start, stop, bounds, c, damping=1e-8, trials=1, secant=0.9),
-        ),
-        ("L-BFGS", True, lambda c: lbfgs(problem, start, stop, bounds, c, first_step=0.2)),
-        ("Nelder-Mead", False, lambda c: nelder_mead(problem, start, stop, bounds, c)),
-        ("CMA-ES", False, lambda c: cma_es(problem, start, 0.3, stop, bounds, c, seed=seed)),
+            f"Nelder-Mead {step or 'scipy'}",
+            "free",
+            lambda c, s=step: nelder_mead(problem, start, stop, bounds, c, step=s),
+        )
+        for step in (None, 0.3, 1.0)
+    ]
+    plan += [
+        (f"CMA-ES {step:g}", "free", lambda c, s=step: cma_es(problem, start, s, stop, bounds, c, seed=seed))
+        for step in (0.1, 0.3, 1.0)
     ]
     if problem.n == 1:
-        plan.append(("golden section", False, lambda c: golden_section(problem, low[0], high[0], stop, c)))
-        plan.append(("Brent", False, lambda c: brent(problem, low[0], high[0], stop, c)))
+        plan.append(("golden section", "free", lambda c: golden_section(problem, low[0], high[0], stop, c)))
+        plan.append(("Brent", "free", lambda c: brent(problem, low[0], high[0], stop, c)))
     problem.jacobian(problem.start[None])
     problem.gradient(problem.start[None])
-    return [_watched(one, name, has_gradient, solve) for name, has_gradient, solve in plan]
+    return [_watched(one, name, kind, solve) for name, kind, solve in plan]
 
 
-def _watched(one: Case, name: str, has_gradient: bool, solve: Callable[..., Result]) -> Outcome:
+def _watched(one: Case, name: str, kind: str, solve: Callable[..., Result]) -> Outcome:
     arrived: list[tuple[int, int, float]] = []
 
     def watch(progress: Any) -> bool:
@@ -167,14 +204,14 @@ def _watched(one: Case, name: str, has_gradient: bool, solve: Callable[..., Resu
 
     result = solve(watch)
     found = tuple(float(v) for v in one.problem.unknowns.physical(result.x))
-    return Outcome(name, found, result, arrived[0] if arrived else None, has_gradient)
+    return Outcome(name, found, result, arrived[0] if arrived else None, kind)
 
 
 def is_close(one: Case, x: np.ndarray) -> bool:
     assert one.truth is not None
-    off = np.abs(one.problem.unknowns.physical(x) - one.truth)
+    off, is_friction = np.abs(one.problem.unknowns.physical(x) - one.truth), np.array(one.truth) > 1e-2
     # the friction to 1e-3; damping has other units: to one part in twenty
-    return bool(off[0] < TOLERANCE and all(off[1:] < 0.05 * np.array(one.truth[1:])))
+    return bool(np.all(off < np.where(is_friction, TOLERANCE, 0.05 * np.array(one.truth))))
 
 
 def landscape(one: Case, count: int = 81) -> np.ndarray:
@@ -202,7 +239,9 @@ def reproduce(names: Sequence[str], out: Path, seconds: float, say: Callable[[st
             for o in outcomes:
                 at = "-" if o.to_truth is None else "{} iterations, {} evaluations, {:.3f} s".format(*o.to_truth)
                 truth = "" if one.truth is None else f"  truth {np.round(one.truth, 6)}"
-                say(f"{name:8s} {o.method:15s} found {np.round(o.found, 6)}{truth}  within 1e-3: {at}")
+                say(f"{name:8s} {o.method:25s} found {np.round(o.found, 6)}{truth}  within 1e-3: {at}")
+            times = said["cases"][name]["gradient_free_over_gradient_seconds"]
+            say(f"{name:8s} seconds without gradients over with: {'-' if times is None else round(times, 2)}")
             (out / "results.json").write_text(json.dumps(said, indent=2) + "\n")
     except KeyboardInterrupt:
         say(f"Interrupted: {len(said['cases'])} cases are kept.")
@@ -212,11 +251,16 @@ def reproduce(names: Sequence[str], out: Path, seconds: float, say: Callable[[st
 
 
 def _figures(one: Case, outcomes: Sequence[Outcome], places: np.ndarray) -> dict[str, Any]:
-    times = {g: [o.to_truth[2] for o in outcomes if o.has_gradient is g and o.to_truth] for g in (True, False)}
-    ratio = min(times[False]) / min(times[True]) if times[True] and times[False] else None
+    times = {
+        k: [o.to_truth[2] for o in outcomes if o.kind == k and o.to_truth] for k in ("gradient", "differences", "free")
+    }
+
+    def ratio(kind: str) -> float | None:
+        return min(times[kind]) / min(times["gradient"]) if times["gradient"] and times[kind] else None
+
     return {
         "truth": one.truth, "note": one.note, "unknowns": one.problem.unknowns.physical_names,
-        "gradient_free_over_gradient_seconds": ratio,
+        "gradient_free_over_gradient_seconds": ratio("free"), "differences_over_gradient_seconds": ratio("differences"),
         "methods": {
             o.method: {"found": o.found, "to_truth": o.to_truth, "loss": o.result.loss, "reason": o.result.reason}
             for o in outcomes

@@ -3,6 +3,8 @@
 import newton
 import numpy as np
 import warp as wp
+from known import correctness
+from newton_known import NewtonProblem
 from protocol import play, version
 from workload import WEIGHTS, laikago
 
@@ -126,4 +128,7 @@ class Newton:
 
 
 if __name__ == "__main__":
-    play({"laikago": lambda task: laikago(task, Newton(task))})
+    play({
+        "laikago": lambda task: laikago(task, Newton(task)),
+        "correctness": lambda task: correctness(task, NewtonProblem, version("newton", "warp-lang")),
+    })  # fmt: skip

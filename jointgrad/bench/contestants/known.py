@@ -44,6 +44,14 @@ def correctness(task, solver_of, version):
             task.say(status="failed", **said, reason=f"{type(error).__name__}: {error}"[:200])
 
 
+def not_asked(task, version, reason_of):
+    """Who is not asked, and why: `reason_of` gives a status and words for each problem."""
+    for problem in task.json("problems.json"):
+        if problem["name"] in task.get("problems", [problem["name"]]):
+            status, words = reason_of(problem)
+            task.say(status=status, problem=problem["name"], cores=task.cores, version=version, reason=words)
+
+
 def differences(solver, problem):
     """Central differences of the contestant's own outputs, one column for each input."""
     columns = []

@@ -1,6 +1,7 @@
 """The three workloads in PyTorch and JAX: the network as they would have it, the motions in our no-compiler mode."""
 
 import numpy as np
+from protocol import relative_error
 
 import jointgrad as jg
 from jointgrad.bench.workloads import LAYERS, WORKLOADS, network_inputs, split, start_of
@@ -12,6 +13,19 @@ def network_loss(weights, x, tanh):
     for (matrix, bias), m, n in zip(split(weights), LAYERS, LAYERS[1:], strict=False):
         x = tanh(matrix.reshape(n, m) @ x + bias)
     return 0.5 * (x * x).sum()
+
+
+def network_error(found):
+    """Of a gradient, against central differences in NumPy."""
+    weights, x = network_inputs()
+    turns = 1e-6 * np.eye(len(weights))
+    slopes = [(network_loss(weights + d, x, np.tanh) - network_loss(weights - d, x, np.tanh)) / 2e-6 for d in turns]
+    return relative_error(found, slopes)
+
+
+def say_network(task, version, found, gradient):
+    error = network_error(gradient)
+    say(task, version, "network", found, None, error < 1e-6, f"against differences: {error:.0e}")
 
 
 def motion_loss(model, q, qd, mass, steps):
@@ -47,7 +61,7 @@ def in_torch(task, version):
 
     network()
     (found,) = task.timed(network)
-    say(task, version, "network", found, None, bool(torch.isfinite(network()).all()), "finite")
+    say_network(task, version, found, network().numpy())
     for name, (make, steps) in WORKLOADS.items():
         model = make()
         steps = FEW if model.topology.tree["n_pairs"] else min(steps, task["most_steps"])
@@ -68,7 +82,7 @@ def in_jax(task, version):
     pull = jax.jit(jax.grad(lambda w: network_loss(w, x, jax.numpy.tanh)))
     pull(weights)
     (found,) = task.timed(lambda: pull(weights).block_until_ready())
-    say(task, version, "network", found, None, bool(np.isfinite(pull(weights)).all()), "finite")
+    say_network(task, version, found, np.asarray(pull(weights)))
     model, steps = WORKLOADS["double pendulum"][0](), min(WORKLOADS["double pendulum"][1], task["most_steps"])
     start = start_of(model)
 

@@ -5,6 +5,7 @@ object on stdin. Each result is one JSON line on stdout, sent as soon as it is k
 still to come.
 """
 
+import contextlib
 import ctypes
 import gc
 import importlib.metadata
@@ -55,6 +56,13 @@ class Task:
     def start_clock(self):
         """Compiling and checking are not counted against the time for measuring."""
         self._began = time.perf_counter()
+
+    @contextlib.contextmanager
+    def outside(self):
+        """What happens here is not counted against the time for measuring either: compiling for another length or batch."""
+        start = time.perf_counter()
+        yield
+        self._began += time.perf_counter() - start
 
     def clock(self):
         """Processor time on one core, which neighbours on the machine do not change; wall time on several."""
@@ -115,6 +123,35 @@ def memory_growth(run):
     grown = status("VmHWM") - before
     del kept
     return max(0, grown)
+
+
+M_MMAP_THRESHOLD, LARGE = -3, 1 << 16  # of mallopt
+
+
+def memory_alone(run, repeats=3):
+    """The same, without what earlier runs left behind: each time in a new copy of this process, where large blocks come from the
+    system and go back to it at once. The least of the repeats, and by how much the largest is above it."""
+    grown = [_in_a_copy(run) for _ in range(repeats)]
+    return min(grown), max(grown) - min(grown)
+
+
+def _in_a_copy(run):
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            ctypes.CDLL(None).mallopt(M_MMAP_THRESHOLD, LARGE)
+            os.write(writer, str(memory_growth(run)).encode())
+            code = 0
+        finally:
+            os._exit(code)
+    os.close(writer)
+    with os.fdopen(reader) as answer:
+        said = answer.read()
+    if os.waitpid(child, 0)[1]:
+        raise RuntimeError("the copy of the process in which memory is measured did not come to its end")
+    return int(said)
 
 
 def relative_error(found, expected):

@@ -69,30 +69,31 @@ def skip(task, contestant, what, steps, batch, per_step):
 
 
 def forward(task, contestant, steps, batch):
-    run = contestant.forward(steps, batch)
-    if run is None:
-        return None
-    run()  # warm up
+    with task.outside():
+        run = contestant.forward(steps, batch)
+        if run is None:
+            return None
+        run()  # warm up
     (found,) = task.timed(run)
     return found | {"spent": found["best"] * found["repeats"]}
 
 
 def backward(task, contestant, steps, batch):
     """Time of going back alone. Where it cannot be had alone, it is the time of both less that of the plain forward run."""
-    runs = contestant.gradient(steps, batch)
-    if runs is None:
-        return None
-    there, back = runs
+    with task.outside():
+        runs = contestant.gradient(steps, batch)
+        if runs is None:
+            return None
+        there, back = runs
+        plain = contestant.forward(steps, batch) if back is None else None
+        for run in (there, back, plain):
+            if run is not None:
+                run()  # warm up
     if back is None:
-        there()
-        plain = contestant.forward(steps, batch)
-        plain()
         both, alone = task.timed(there, plain)
         found = {k: max(both[k] - alone[k], 0.0) for k in ("best", "median")} | {"repeats": both["repeats"]}
         found |= {"spent": (both["best"] + alone["best"]) * both["repeats"], "gradient": both["best"]}
     else:
-        there()
-        back()
         first, second = task.timed(there, back)
         found = second | {
             "spent": (first["best"] + second["best"]) * second["repeats"],

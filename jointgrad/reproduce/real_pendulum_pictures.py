@@ -1,0 +1,36 @@
+"""The picture of the real pendulums: errors of predictions by machine, split and model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .pictures import new_figure
+
+COLOURS = {"untuned": "#999999", "fitted": "#e8710a", "augmented": "#2f6db5"}
+AHEAD = "0.2 s"
+SAID = {"later": "later parts of the same runs", "runs": "other runs"}
+
+
+def draw(parts: dict[str, Any], path: Path) -> None:
+    """Errors of angles 0.2 s ahead, in units of the untuned model's; a panel for each split."""
+    splits = [s for s in SAID if any(k.endswith(f"/{s}") for k in parts)]
+    if not splits:
+        return
+    figure = new_figure(4.2 * len(splits) + 0.8, 3.6)
+    panels = figure.subplots(1, len(splits), sharey=True, squeeze=False)[0]
+    for axes, split in zip(panels, splits, strict=True):
+        names = [k.split("/")[0] for k in parts if k.endswith(f"/{split}")]
+        for k, (model, colour) in enumerate(COLOURS.items()):
+            errors = np.array([parts[f"{n}/{split}"][model]["ahead"][AHEAD]["q"] for n in names])
+            units = np.array([parts[f"{n}/{split}"]["untuned"]["ahead"][AHEAD]["q"] for n in names])
+            bars = axes.bar(np.arange(len(names)) + 0.27 * (k - 1), errors / units, 0.27, color=colour, label=model)
+            axes.bar_label(bars, [f"{1e3 * e:.0f}" for e in errors], fontsize=8)
+        axes.set_xticks(range(len(names)), names)
+        axes.set_title(f"held out: {SAID[split]}", loc="left", fontsize=11)
+    panels[0].set_ylabel(f"error of angles over {AHEAD} / untuned")
+    panels[0].legend(frameon=False, fontsize=9)
+    figure.suptitle("Numbers: mrad", x=0.99, ha="right", fontsize=9)
+    figure.savefig(path, dpi=90)

@@ -1,0 +1,126 @@
+"""Real pendulums: the equations are the engine's, splits do not overlap, regression is exact on made-up data, and the quick run."""
+
+import json
+
+import numpy as np
+import pytest
+
+import jointgrad as jg
+from jointgrad.reproduce import real_machines as machines
+from jointgrad.reproduce import real_pendulum
+from jointgrad.reproduce.recordings import folder
+
+pytest.importorskip("scipy")
+needs_data = pytest.mark.skipif(not folder().is_dir(), reason="the recordings are not here")
+LENGTH, DT = 0.2, 0.002
+BODIES = [machines.Body(0.5, 0.2, 0.03, 0.002, 0.01, 0.0), machines.Body(0.6, 0.25, 0.05, 0.003, 0.02, 0.0)]
+
+
+def made_up(model: jg.Model, count: int = 4) -> machines.Machine:
+    """Motions of a model under sines, as a machine."""
+    rng, runs = np.random.default_rng(0), []
+    time = DT * np.arange(1500)[:, None]
+    for k in range(count):
+        u = 0.4 * np.sin(2 * np.pi * rng.uniform(0.3, 1.5, 2) * time + rng.uniform(0, 6, 2))
+        motion = jg.rollout(model, jg.State(rng.normal(size=2), rng.normal(size=2)), u)
+        runs.append(machines.Run(f"run {k}", motion.q[:-1], motion.qd[:-1], u))
+    return machines.Machine("made up", DT, {"itself": model}, [], runs, LENGTH)
+
+
+def test_published_numbers_are_kept_whatever_masses_are_chosen():
+    base = machines.base_numbers(machines.pendulum(BODIES, LENGTH, DT), LENGTH)
+    np.testing.assert_allclose(base["inertia"], [0.03 + 0.6 * 0.04, 0.05])
+    np.testing.assert_allclose(base["moment"], [0.5 * 0.2 + 0.6 * 0.2, 0.6 * 0.25])
+    np.testing.assert_allclose(base["armature"], [0.002, 0.003])
+    np.testing.assert_allclose(base["damping"], [0.01, 0.02])
+
+
+@pytest.mark.parametrize("links", [1, 2])
+def test_equations_written_out_are_those_of_the_engine(links):
+    dt, rng = 1e-6, np.random.default_rng(1)
+    model = machines.pendulum(BODIES[:links], LENGTH, dt)
+    model = model.replace({"joint.friction": 0 * model.params["joint.friction"]})
+    q, qd, u = (s * rng.normal(size=(5, links)) for s in (1.0, 3.0, 1.0))
+    qdd = (jg.step(model, jg.State(q, qd), u).qd - qd) / dt
+    np.testing.assert_allclose(machines.inverse(machines.base_numbers(model, LENGTH), LENGTH, q, qd, qdd), u, atol=1e-8)
+
+
+def test_splits_do_not_overlap():
+    m = made_up(machines.pendulum(BODIES, LENGTH, DT))
+    for split in (machines.divided(m, name) for name in machines.SPLITS):
+        parts = [{tuple(row) for r in runs for row in r.q} for runs in (split.training, split.deciding, split.held_out)]
+        assert all(parts)
+        assert not (parts[0] & parts[1] or parts[0] & parts[2] or parts[1] & parts[2])
+    assert [r.name for r in machines.divided(m, "runs").held_out] == ["run 1", "run 3"]
+    with pytest.raises(ValueError, match="there is no split"):
+        machines.divided(m, "other")
+
+
+def test_torques_of_made_up_motions_are_explained():
+    model = machines.pendulum(BODIES, LENGTH, DT)
+    model = model.replace({"joint.friction": 0 * model.params["joint.friction"]})
+    m = made_up(model)
+    split = machines.divided(m, "runs")
+    assert min(real_pendulum.of_torques(model, m, split)["explained"]) > 0.98  # smoothing takes the rest
+    assert min(real_pendulum.regression(m, split)["explained"]) > 0.98  # smoothing takes the rest
+    wrong = model.replace({"link.com": 0.5 * model.params["link.com"]})
+    assert min(real_pendulum.of_torques(wrong, m, split)["explained"]) < 0.9
+
+
+def test_fit_finds_the_numbers_of_made_up_motions():
+    model = machines.pendulum(BODIES, LENGTH, DT)
+    model = model.replace({"joint.friction": 0 * model.params["joint.friction"]})
+    m = made_up(model)
+    from dataclasses import replace
+
+    from jointgrad.model.parameters import Entry
+
+    m = replace(m, unknowns=[Entry("joint.damping", "joint?", bounds=(0, 1), scale=0.1)])
+    start = model.replace({"joint.damping": 0 * model.params["joint.damping"]})
+    fit = real_pendulum._fitted(m, machines.divided(m, "later"), start, 10).model
+    np.testing.assert_allclose(machines.base_numbers(fit, LENGTH)["damping"], [0.01, 0.02], rtol=1e-4)
+
+
+@pytest.mark.parametrize("name", real_pendulum.NETWORKS)
+def test_networks_outside_say_what_they_say_inside(name):
+    """Acceleration of the grafted engine, put into the equations with the network, gives the torque back."""
+    dt, rng = 1e-6, np.random.default_rng(2)
+    bodies = [machines.Body(0.5, 0.2, 0.03, 0.002, 0.01, 0.1), machines.Body(0.6, 0.25, 0.05, 0.003, 0.02, 0.2)]
+    model = machines.pendulum(bodies, LENGTH, dt)
+    m = made_up(machines.pendulum(BODIES, LENGTH, DT))
+    grafted, _ = real_pendulum.grafted_with(m, machines.divided(m, "runs"), model, name)
+    grafted = grafted.replace({"graft.weight": 0.3 * rng.normal(size=grafted.params["graft.weight"].shape)})
+    q, u = rng.normal(size=(6, 2)), rng.normal(size=(6, 2))
+    qd = rng.choice([-1, 1], (6, 2)) * rng.uniform(1, 3, (6, 2))  # far from rest, where dry friction is what it is
+    qdd = (jg.step(grafted, jg.State(q, qd), u).qd - qd) / dt
+    # the authors' arctangent is 1 % short of dry friction at 1 rad/s
+    np.testing.assert_allclose(real_pendulum.needed(grafted, m, q, qd, qdd), u, atol=6e-3)
+
+
+def test_angles_of_a_camera():
+    right = np.array([[0, 0, 10, 0, 10, 7], [0, 0, 0, 10, -7, 10]])
+    np.testing.assert_allclose(machines.angles(right), [[0, np.pi / 2], [np.pi / 2, np.pi / 2]])
+
+
+@needs_data
+@pytest.mark.parametrize("name", machines.MACHINES)
+def test_recordings_are_read(name):
+    m = machines.machine(name)
+    assert len(m.runs) >= 2 and m.untuned
+    for r in m.runs:
+        assert np.isfinite(r.q).all() and np.isfinite(r.qd).all() and len(r.q) == len(r.u) > 1000
+        # velocities are those of the angles
+        moved = np.diff(r.q, axis=0) / m.dt
+        assert np.sqrt(((moved - r.qd[:-1]) ** 2).mean()) < 0.2 * r.qd.std()
+
+
+@needs_data
+def test_quick_run(tmp_path):
+    from jointgrad.cli import main
+
+    assert main(["reproduce", "real-pendulum", "--quick", "--out", str(tmp_path)]) == 0
+    said = json.loads((tmp_path / "results.json").read_text())["parts"]["C1/later"]
+    errors = {k: said[k]["ahead"]["0.2 s"]["q"] for k in ("untuned", "fitted", "augmented")}
+    # that the network is better than the fit is not so on all recordings (docs/real_machines.md), and not asserted
+    assert errors["fitted"] < 0.7 * errors["untuned"] and errors["augmented"] < errors["untuned"]
+    assert (tmp_path / "errors.png").is_file()
