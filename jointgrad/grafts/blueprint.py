@@ -79,7 +79,7 @@ INPUTS = {
     "contact.depth": ("one", "m"),
     "contact.velocity": ("four", "m/s: parting, along both tangents, and the speed along the surface"),
     "contact.normal": ("three", "in the world, from the second shape to the first"),
-    "contact.place": ("three", "m, on the first shape, in its own axes"),
+    "contact.place": ("three", "m, on the first shape's link, in its axes"),
 }
 # targets that may be negative; the others end at zero, whatever a network says
 SIGNED = (

@@ -149,9 +149,8 @@ def swimmer(out: Path = Path("out/swimmer"), media: tuple[str, ...] = (), quick:
     require({"PIL": "pillow"}, "demo")
     from . import swimmer
 
-    swimmer.reproduce(out, print, media or (("water 25 C",) if quick else tuple(swimmer.MEDIA)), quick)
-    print(f"Figures and pictures are in {out.resolve()}")
-    return 0
+    chosen = media or (("water 25 C",) if quick else tuple(swimmer.MEDIA))
+    return _kept_run(lambda: swimmer.reproduce(out, print, chosen, quick), out)
 
 
 def real_pendulum(
@@ -171,9 +170,8 @@ def real_pendulum(
     from . import real_pendulum
     from .real_machines import MACHINES
 
-    real_pendulum.reproduce(out, print, machines or (("C1",) if quick else MACHINES), data, quick)
-    print(f"Figures and the picture are in {out.resolve()}")
-    return 0
+    chosen = machines or (("C1",) if quick else MACHINES)
+    return _kept_run(lambda: real_pendulum.reproduce(out, print, chosen, data, quick), out)
 
 
 def go2(
@@ -218,7 +216,7 @@ def toss(
 
 def push(out: Path = Path("out/push"), quick: bool = False, data: Path | None = None) -> int:
     """A real block pushed by a finger (NeuralSim, section IV-A): where it comes to rest, by the simulator as it comes, fitted, and
-    with friction augmented by networks; five to ten minutes on two cores.
+    with a network for what is missing of the friction; five to ten minutes on two cores.
 
     Args:
         out: Folder for the results.
@@ -228,9 +226,7 @@ def push(out: Path = Path("out/push"), quick: bool = False, data: Path | None = 
     require({"matplotlib": "matplotlib", "PIL": "pillow"}, "demo")
     from . import push
 
-    push.reproduce(out, print, quick, data)
-    print(f"Figures and the picture are in {out.resolve()}")
-    return 0
+    return _kept_run(lambda: push.reproduce(out, print, quick, data), out)
 
 
 EXPERIMENTS: dict[str, Callable[..., int]] = {

@@ -39,7 +39,7 @@ def reproduce(out: Path, say: Callable[[str], None], quick: bool = False, data: 
         return _Experiment(pushes, rows, pace, iterations, kept, say).run(grid)
     except KeyboardInterrupt:
         say(f"Interrupted: {len(kept.parts)} parts are kept in {kept.path}")
-        return kept.said
+        raise
 
 
 class _Experiment:

@@ -313,7 +313,7 @@ def reproduce(
                     say(f"{name:6s} {split:5s} {model:10s} {_line(one)}")
     except KeyboardInterrupt:
         say(f"Interrupted: {len(kept.parts)} parts are kept.")
-        return kept.said
+        raise
     from .real_pendulum_pictures import draw
 
     draw(kept.parts, out / "errors.png")

@@ -285,7 +285,7 @@ def reproduce(
             kept.part(f"{medium}/truth", lambda data=data: _example(data.test))
     except KeyboardInterrupt:
         say(f"Interrupted: {len(kept.parts)} parts are kept.")
-        return kept.said
+        raise
     kept.write(hybrid_over_lstm=compared(kept.parts))
     for medium, ratios in kept.said["hybrid_over_lstm"].items():
         say(f"{medium:10s} hybrid over LSTM: " + ", ".join(f"{k} {v:.2g}" for k, v in ratios.items()))

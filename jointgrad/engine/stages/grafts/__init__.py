@@ -19,7 +19,7 @@ from .networks import nothing, run_network, run_network_adjoint
 from .senses import same, see, see_adjoint
 
 READS = (
-    "state.q", "state.qd", "state.u", "work.pose", "work.v", "touch.point", "touch.normal", "touch.gap", "touch.shape",
+    "state.q", "state.qd", "state.u", "work.pose", "work.v", "touch.point", "touch.normal", "touch.gap",
     "assembly.frame_pose", "assembly.inertia", "assembly.com", "params.graft_weight", "params.link_mass", "params.joint_damping",
     "params.joint_stiffness", "params.joint_armature", "params.joint_friction", "params.actuator_gain", "params.actuator_damping",
     "params.pair_friction", "params.pair_restitution", "params.pair_stiffness", "params.pair_damping", "params.world_density",

@@ -145,7 +145,7 @@ def point_grafts(tree, params, assembly, state, work, touch):
                 first = first_node(tree, i)
                 for s in range(tree.net_sense[net], tree.net_sense[net] + tree.net_senses[net]):
                     see(tree, assembly, state, work, s, first + tree.sense_node[s])
-                    see_point(tree, work, touch, i, s, first + tree.sense_node[s])
+                    see_point(tree, assembly, work, touch, i, s, first + tree.sense_node[s])
                 run_network(tree, params, work, net, first + tree.net_node[net])
                 for a in range(tree.net_aim[net], tree.net_aim[net] + tree.net_aims[net]):
                     change_point(tree, params, work, touch, i, a)
@@ -169,7 +169,7 @@ def point_grafts_adjoint(
                 for s in range(tree.net_sense[net], tree.net_sense[net] + tree.net_senses[net]):
                     node = first + tree.sense_node[s]
                     see_adjoint(tree, assembly, assembly_bar, state_bar, work, work_bar, s, node)
-                    see_point_adjoint(tree, work, work_bar, touch, touch_bar, i, s, node)
+                    see_point_adjoint(tree, assembly, assembly_bar, work, work_bar, touch, touch_bar, i, s, node)
             net -= 1
         own_values_adjoint(tree, params_bar, touch, touch_bar, i)
 

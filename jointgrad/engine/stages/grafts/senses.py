@@ -113,21 +113,24 @@ sliding_adjoint = adjoint(sliding, "point normal v_a v_b")
 
 
 @traced
-def place_on_shape(point, shape):
-    return transposed_times(shape[:9], sub(point, shape[9:]))
+def place_on_link(point, pose, frame):
+    link = composed(pose, frame)
+    return transposed_times(link[:9], sub(point, link[9:]))
 
 
 @traced
-def moved_place_on_shape(point, shape, delta=(0.0,) * 6):
-    """The shape moves about its own position."""
-    return place_on_shape.fn(point, moved_about(shape, shape, delta))
+def moved_place_on_link(point, pose, reference, frame, body_delta=(0.0,) * 6, frame_delta=(0.0,) * 6):
+    """As the links above move."""
+    return place_on_link.fn(point, moved_about(pose, reference, body_delta), moved_pose(frame, frame_delta))
 
 
-moved_place_on_shape_adjoint = adjoint(moved_place_on_shape, "point delta", at_zero="delta")
+moved_place_on_link_adjoint = adjoint(
+    moved_place_on_link, "point body_delta frame_delta", at_zero="body_delta frame_delta"
+)
 
 
 @sweep
-def see_point(tree, work, touch, i, s, node):
+def see_point(tree, assembly, work, touch, i, s, node):
     """What sense s sees of point i; nothing where it sees the robot."""
     kind, p = tree.sense_kind[s], touch.pair[i]
     if kind == SEE_DEPTH:
@@ -144,13 +147,14 @@ def see_point(tree, work, touch, i, s, node):
         for k in range(3):
             work.node[node + k] = normal[k]
     elif kind == SEE_PLACE:
-        place = place_on_shape(touch.point[i], touch.shape[tree.pair_a[p]])
+        j = tree.shape_link[tree.pair_a[p]]
+        place = place_on_link(touch.point[i], work.pose[tree.link_body[j]], assembly.frame_pose[tree.link_frame[j]])
         for k in range(3):
             work.node[node + k] = place[k]
 
 
 @sweep
-def see_point_adjoint(tree, work, work_bar, touch, touch_bar, i, s, node):
+def see_point_adjoint(tree, assembly, assembly_bar, work, work_bar, touch, touch_bar, i, s, node):
     kind, p, bar = tree.sense_kind[s], touch.pair[i], work_bar.node
     if kind == SEE_DEPTH:
         accumulate(touch_bar.gap, i, opposite(bar[node]))
@@ -167,9 +171,12 @@ def see_point_adjoint(tree, work, work_bar, touch, touch_bar, i, s, node):
     elif kind == SEE_NORMAL:
         accumulate(touch_bar.normal, i, (bar[node], bar[node + 1], bar[node + 2]))
     elif kind == SEE_PLACE:
-        shape = tree.pair_a[p]
-        point, delta = moved_place_on_shape_adjoint(
-            touch.point[i], touch.shape[shape], (bar[node], bar[node + 1], bar[node + 2])
-        )
+        j = tree.shape_link[tree.pair_a[p]]
+        b, frame = tree.link_body[j], tree.link_frame[j]
+        point, pose_bar, frame_bar = moved_place_on_link_adjoint(
+            touch.point[i], work.pose[b], work.pose[tree.reference[b]], assembly.frame_pose[frame],
+            (bar[node], bar[node + 1], bar[node + 2]),
+        )  # fmt: skip
         accumulate(touch_bar.point, i, point)
-        accumulate(touch_bar.shape, shape, delta)
+        accumulate(work_bar.pose, b, pose_bar)
+        accumulate(assembly_bar.frame_pose, frame, frame_bar)
