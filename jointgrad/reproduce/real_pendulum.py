@@ -15,7 +15,7 @@ recorded motion needs, against those measured (1 - SSE/SS).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +26,9 @@ import jointgrad as jg
 from ..grafts.blueprint import layers
 from ..grafts.discover import Windows, windows
 from ..model.errors import ModelError
-from ..optimize.identify import Fit, Recording, Settings, identify
+from ..optimize.identify import Fit, Identification, Recording, Settings, judged
 from ..optimize.progress import Stop
+from ..optimize.solvers import Tried, gauss_newton
 from .graft_training import Plan, train, weight_units
 from .kept import Kept
 from .real_machines import (
@@ -49,13 +50,16 @@ from .real_machines import (
 
 # seconds: of windows that are judged, the longest of which trains too
 AHEAD = (0.1, 0.2, 0.5)
-FIT_WINDOW, JUDGE_WINDOW = 0.2, 0.5
-TRAIN_WINDOWS = ((0.05, 40), (0.2, 100))
-# what is tried: target, mode, what the network sees, hidden layers, whether each joint has its own; weight of squares
-NETWORKS = {
-    "friction by velocity": ("joint.friction", "scale", ("joint.velocity",), (8, 8), True, 1e-5),
-    "friction by velocity and torque": ("joint.friction", "scale", ("joint.velocity", "control"), (8, 8), True, 1e-5),
-    "force by all": ("joint.force", "residual", ("joint.position", "joint.velocity"), (16, 16), False, 1e-5),
+FIT_WINDOW, JUDGED = 0.2, (0.2, 0.5)
+TRAIN_WINDOWS = ((0.2, 40),)
+# of the pull of a fit towards where it starts, and of squares of a network's weights
+STRENGTHS = (0.0, 1e-4, 1e-3, 1e-2)
+DECAYS = (1e-5, 3e-4)
+# what is tried: target, mode, what the network sees, hidden layers, whether each joint has its own
+NETWORKS: dict[str, Any] = {
+    "friction by velocity": ("joint.friction", "scale", ("joint.velocity",), (4,), True),
+    "friction by velocity and torque": ("joint.friction", "scale", ("joint.velocity", "control"), (4,), True),
+    "force by all": ("joint.force", "residual", ("joint.position", "joint.velocity"), (8,), False),
 }
 # most windows of training; more take longer and say little more
 MOST = 250
@@ -106,63 +110,125 @@ def window_error(model: jg.Model, m: Machine, split: Split, runs: Sequence[Run],
     return float(sum((a**2).mean() for a in off))
 
 
+def judged_by(models: Sequence[jg.Model], m: Machine, split: Split) -> np.ndarray:
+    """(folds,): logarithms of errors on each fold, of the model that the others have taught; mean of two lengths of windows."""
+    return np.array([np.mean([np.log(window_error(model, m, split, fold, s)) / 2 for s in JUDGED])
+                     for model, fold in zip(models, split.folds, strict=True)])  # fmt: skip
+
+
 def untuned(m: Machine, split: Split) -> tuple[str, jg.Model]:
     """Of the published models the one that predicts the training runs best."""
     name = min(m.untuned, key=lambda k: window_error(m.untuned[k], m, split, split.seen, FIT_WINDOW))
     return name, m.untuned[name]
 
 
-def fitted(
-    m: Machine, split: Split, model: jg.Model, iterations: int = 10
-) -> tuple[jg.Model, str, dict[str, list[float]]]:
-    """Through motions from the untuned model and, where torques are measured, from their regression, or that regression itself:
-    what the motions that decide like best. Also its name and its numbers with standard deviations."""
-    fits = {"from untuned": _fitted(m, split, model, iterations)}
-    found = {name: fit.model for name, fit in fits.items()}
-    if model.nu:
-        base = regression(m, Split(split.training, [], split.held_out))["base"]
-        try:
-            found["regression"] = with_base_numbers(m, {k: np.array(v) for k, v in base.items()})
-        except ModelError:
-            pass  # too little training data for a regression: its numbers are those of no pendulum, and no start
-        else:
-            fits["from regression"] = _fitted(m, split, found["regression"], iterations)
-            found["from regression"] = fits["from regression"].model
-    name = min(found, key=lambda k: window_error(found[k], m, split, split.deciding, JUDGE_WINDOW))
-    numbers = {e.name: [e.value, e.deviation] for e in fits[name].estimates} if name in fits else {}
-    return found[name], name, numbers
+class Pulled(Identification):
+    """With residuals that pull the unknowns towards where they start: strength 1 counts a unit of x as all residuals of one."""
+
+    strength: float = 0.0
+
+    def tried(self, x: np.ndarray) -> Tried:
+        own = super().tried(x)
+        pull = np.sqrt(self.strength * own.residuals.shape[1])
+        # a lost motion stays infinite: its own residuals are
+        r = np.concatenate([own.residuals, pull * (x - self.start)], axis=1)
+
+        def jacobians(rows: Sequence[int]) -> tuple[np.ndarray, int, int]:
+            J, *counts = own.jacobians(rows)
+            return np.concatenate([J, np.broadcast_to(pull * np.eye(self.n), (len(J), self.n, self.n))], axis=1), *counts
+
+        return Tried(r, jacobians)
 
 
-def _fitted(m: Machine, split: Split, model: jg.Model, iterations: int) -> Fit:
-    """By Levenberg-Marquardt through windows of what trains."""
+def fit_to(runs: Sequence[Run], m: Machine, split: Split, model: jg.Model, strength: float, iterations: int) -> Fit:
+    """By Levenberg-Marquardt through windows, from the numbers of the model and pulled towards them."""
     units = scales(split.seen)
-    data = pieces(split.training, round(FIT_WINDOW / m.dt), MOST)
+    data = pieces(runs, round(FIT_WINDOW / m.dt), MOST)
     every = 5 if len(data.q) % 5 == 0 else 1  # neighbouring samples say the same
     q, qd = (np.concatenate([s[None], a])[::every] for s, a in zip(data.start, (data.q, data.qd), strict=True))
     records = [Recording(q[:, i], qd[:, i], None if data.u is None else data.u[:, i], every) for i in range(q.shape[1])]
-    return identify(model, records, m.unknowns, Settings(sigma_q=units[0], sigma_qd=units[1]),
-                   stop=Stop(iterations=iterations, patience=3, least=1e-4))  # fmt: skip
+    problem = Pulled(model, records, m.unknowns, Settings(sigma_q=units[0], sigma_qd=units[1]))
+    problem.strength = strength
+    stop = Stop(iterations=iterations, patience=3, least=1e-4)
+    return judged(problem, gauss_newton(problem, problem.start, stop, problem.bounds))
 
 
-def augmented(m: Machine, split: Split, model: jg.Model, quick: bool = False) -> tuple[jg.Model, str, dict[str, float]]:
-    """The best of NETWORKS by the motions that decide: the model, its name, and the errors of all, 1 for none."""
-    units, judge = scales(split.seen), pieces(split.deciding, round(JUDGE_WINDOW / m.dt), MOST)
-    stages = [(pieces(split.training, round(s / m.dt), MOST), 10 if quick else n) for s, n in TRAIN_WINDOWS]
-    best, chosen, least, found = model, "none", np.inf, {}
-    for name, of in NETWORKS.items():
-        if "control" in of[2] and not model.nu:
+def centre(name: str, runs: Sequence[Run], m: Machine, model: jg.Model) -> jg.Model | None:
+    """What a fit starts at and is pulled to: the untuned model, or the regression of the torques of the runs that teach."""
+    if name == "untuned":
+        return model
+    base = regression(m, Split([list(runs)], list(runs)))["base"]
+    try:
+        return with_base_numbers(m, {k: np.array(v) for k, v in base.items()})
+    except ModelError:
+        return None  # too little data for a regression: its numbers are those of no pendulum, and no start
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """The model of all that is seen, those of all but one fold, what was chosen, and the errors of all choices on the folds."""
+
+    model: jg.Model
+    by_fold: list[jg.Model]
+    chosen: str
+    tried: dict[str, list[float]]
+    numbers: dict[str, list[float]]
+
+
+def fitted(m: Machine, split: Split, model: jg.Model, iterations: int = 10, strengths: Sequence[float] = STRENGTHS) -> Fitted:
+    """Through motions; where they are pulled to and how strongly is what does best on folds that a fit has not seen."""
+    teach = [split.seen, *(split.without(k) for k in range(len(split.folds)))]
+    found: dict[str, list[Any]] = {}
+    for name in ("untuned", "regression") if model.nu else ("untuned",):
+        starts = [centre(name, runs, m, model) for runs in teach]
+        if any(s is None for s in starts):
             continue
-        grafted, sizes = grafted_with(m, split, model, name)
-        one = train(grafted, sizes, Plan(stages, judge, units, decay=of[5]))
-        found[name] = one.error / one.path[0]
-        if one.error < min(least, one.path[0]):
-            best, chosen, least = one.model, name, one.error
-    return best, chosen, found
+        found[name] = starts
+        for strength in strengths:
+            found[f"from {name}, pulled by {strength:g}"] = [
+                fit_to(runs, m, split, start, strength, iterations) for runs, start in zip(teach, starts, strict=True)
+            ]
+    models = {k: [f.model if isinstance(f, Fit) else f for f in v] for k, v in found.items()}
+    tried = {k: judged_by(v[1:], m, split) for k, v in models.items()}
+    chosen = min(tried, key=lambda k: tried[k].mean())
+    first = found[chosen][0]
+    numbers = {e.name: [e.value, e.deviation] for e in first.estimates} if isinstance(first, Fit) else {}
+    errors = {k: np.exp(v).tolist() for k, v in tried.items()}
+    return Fitted(models[chosen][0], models[chosen][1:], chosen, errors, numbers)
+
+
+def augmented(m: Machine, split: Split, fit: Fitted, quick: bool = False) -> tuple[jg.Model, str, dict[str, Any]]:
+    """The best network by folds that neither it nor its fit has seen, or none where its gain there is less than its standard
+    error: the model, its name, and of all the errors over those of the fit, fold by fold."""
+    plain, tried = judged_by(fit.by_fold, m, split), {}
+    for name in NETWORKS:
+        if "control" in NETWORKS[name][2] and not fit.model.nu:
+            continue
+        for decay in DECAYS[:1] if quick else DECAYS:
+            grown = [
+                grown_on(split.without(k), m, split, one, name, decay, quick) for k, one in enumerate(fit.by_fold)
+            ]
+            tried[name, decay] = judged_by(grown, m, split) - plain
+    name, decay = min(tried, key=lambda k: tried[k].mean())
+    gain = tried[name, decay]
+    said = {f"{k}, {d:g}": np.exp(v).tolist() for (k, d), v in tried.items()}
+    if gain.mean() + gain.std(ddof=1) / np.sqrt(len(gain)) > 0:
+        return fit.model, "none", said
+    return grown_on(split.seen, m, split, fit.model, name, decay, quick), f"{name}, {decay:g}", said
+
+
+def grown_on(
+    runs: Sequence[Run], m: Machine, split: Split, model: jg.Model, name: str, decay: float, quick: bool
+) -> jg.Model:
+    """The model with a network that was trained through windows of these runs."""
+    grafted, sizes = grafted_with(m, split, model, name)
+    stages = [(pieces(runs, round(s / m.dt), MOST), 5 if quick else n) for s, n in TRAIN_WINDOWS]
+    return train(grafted, sizes, Plan(stages, None, scales(split.seen), decay)).model
 
 
 def grafted_with(m: Machine, split: Split, model: jg.Model, name: str) -> tuple[jg.Model, np.ndarray]:
     """A model with one of NETWORKS, silent at first, and the sizes of its weights."""
-    target, mode, inputs, hidden, is_each, _ = NETWORKS[name]
+    target, mode, inputs, hidden, is_each = NETWORKS[name]
     network = jg.MLP(hidden, "tanh", scale=0.0)
     joints = [f"joint{i}" for i in range(model.nv)]
     grafted = jg.graft(model, target, inputs, network, rows=joints, per="each" if is_each else "whole", mode=mode)
@@ -279,11 +345,12 @@ def compared(m: Machine, split: Split, quick: bool = False) -> dict[str, Any]:
     """All models of one machine, on one split."""
     chosen, first = untuned(m, split)
     found = {"untuned": {**_figures(first, m, split), "chosen": chosen}}
-    fit, chosen, numbers = fitted(m, split, first, 4 if quick else 10)
-    base = {k: v.tolist() for k, v in base_numbers(fit, m.length).items()}
-    found["fitted"] = {**_figures(fit, m, split), "chosen": chosen, "numbers": numbers, "base": base}
+    fit = fitted(m, split, first, 4 if quick else 10, STRENGTHS[:1] if quick else STRENGTHS)
+    base = {k: v.tolist() for k, v in base_numbers(fit.model, m.length).items()}
+    found["fitted"] = {**_figures(fit.model, m, split), "chosen": fit.chosen, "errors_of_folds": fit.tried,
+                       "numbers": fit.numbers, "base": base}  # fmt: skip
     model, chosen, tried = augmented(m, split, fit, quick)
-    found["augmented"] = {**_figures(model, m, split), "chosen": chosen, "deciding_error_over_fitted": tried}
+    found["augmented"] = {**_figures(model, m, split), "chosen": chosen, "errors_of_folds_over_fitted": tried}
     if first.nu:
         found["regression"] = {"torques": regression(m, split)}
     return found
@@ -301,7 +368,7 @@ def reproduce(
     quick: bool = False,
 ) -> dict[str, Any]:
     """All machines, both splits; a line for each model. Ctrl-C leaves what is finished."""
-    settings = {"quick": quick, "networks": NETWORKS, "windows": TRAIN_WINDOWS, "most": MOST, "starts": 3}
+    settings = {"quick": quick, "networks": NETWORKS, "windows": TRAIN_WINDOWS, "most": MOST, "pull": STRENGTHS, "decay": DECAYS}
     kept = Kept(out, "real-pendulum", settings, say)
     try:
         for name in machines:
