@@ -59,7 +59,8 @@ class Objective:
 @dataclass(frozen=True)
 class Plan:
     """stages: windows of training (all of one length) with the iterations on them. scales: of q and qd, which errors are in
-    units of. judge: windows that decide what is kept; None: the last point is. look: iterations from one look at them to the next."""
+    units of. judge: windows that decide what is kept; None: the last point is. look: iterations from one look at them to the
+    next."""
 
     stages: Sequence[tuple[Windows, int]]
     judge: Windows | None

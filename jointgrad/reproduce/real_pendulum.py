@@ -1,11 +1,11 @@
 """Real pendulums, predicted: as published, fitted, and fitted with a network inside (the claim of NeuralSim 2021 on real data).
 
 - untuned: numbers that the machine's authors have published (the best of theirs on the training runs), or uniform rods
-- fitted: inertias, damping, dry friction and armature by Gauss-Newton through motions of the training runs
-- augmented: the fitted model with a network inside, trained through motions: one that says how much larger or smaller the dry
-  friction of a joint is, from its velocity, or also from its torque (no energy can come from that), or one that adds joint
-  forces, from all positions and velocities. Motions that training does not see decide which, and when to stop; they may decide
-  for none
+- fitted: inertias, damping, dry friction and armature by Gauss-Newton through motions of the training runs, pulled towards the
+  untuned numbers or towards a regression; folds of the training runs decide which, and how strongly
+- augmented: the fitted model with a small network inside, trained through motions: one that says how much larger or smaller the
+  dry friction of a joint is, from its velocity, or one that adds joint forces, from velocity and torque of the joint or from all
+  positions and velocities. The same folds decide which, and decide for none where the gain on them is within its standard error
 - regression: the usual fit, least squares of torques in the equations of motion; for torques alone
 
 Judged on held-out runs, in two ways: windows that start at a recorded state and run on their own, and torques that the
@@ -51,18 +51,18 @@ from .real_machines import (
 # seconds: of windows that are judged, the longest of which trains too
 AHEAD = (0.1, 0.2, 0.5)
 FIT_WINDOW, JUDGED = 0.2, (0.2, 0.5)
-TRAIN_WINDOWS = ((0.2, 40),)
+TRAIN_WINDOWS = ((0.2, 60),)
 # of the pull of a fit towards where it starts, and of squares of a network's weights
-STRENGTHS = (0.0, 1e-4, 1e-3, 1e-2)
-DECAYS = (1e-5, 3e-4)
+STRENGTHS = (0.0, 1e-3, 1e-2, 0.1)
+DECAYS = (3e-5, 1e-3)
 # what is tried: target, mode, what the network sees, hidden layers, whether each joint has its own
 NETWORKS: dict[str, Any] = {
     "friction by velocity": ("joint.friction", "scale", ("joint.velocity",), (4,), True),
-    "friction by velocity and torque": ("joint.friction", "scale", ("joint.velocity", "control"), (4,), True),
+    "force by velocity and torque": ("joint.force", "residual", ("joint.velocity", "control"), (8,), True),
     "force by all": ("joint.force", "residual", ("joint.position", "joint.velocity"), (8,), False),
 }
-# most windows of training; more take longer and say little more
-MOST = 250
+# most windows: of fits and of judging, and of training a network; more take longer and say little more
+MOST, MOST_TRAIN = 250, 120
 # seconds of smoothing for accelerations that are tried on the training runs
 SMOOTHINGS = (0.06, 0.1, 0.14, 0.18, 0.24, 0.3)
 
@@ -135,7 +135,9 @@ class Pulled(Identification):
 
         def jacobians(rows: Sequence[int]) -> tuple[np.ndarray, int, int]:
             J, *counts = own.jacobians(rows)
-            return np.concatenate([J, np.broadcast_to(pull * np.eye(self.n), (len(J), self.n, self.n))], axis=1), *counts
+            return np.concatenate(
+                [J, np.broadcast_to(pull * np.eye(self.n), (len(J), self.n, self.n))], axis=1
+            ), *counts
 
         return Tried(r, jacobians)
 
@@ -175,21 +177,28 @@ class Fitted:
     numbers: dict[str, list[float]]
 
 
-def fitted(m: Machine, split: Split, model: jg.Model, iterations: int = 10, strengths: Sequence[float] = STRENGTHS) -> Fitted:
+def fitted(
+    m: Machine, split: Split, model: jg.Model, iterations: int = 10, strengths: Sequence[float] = STRENGTHS
+) -> Fitted:
     """Through motions; where they are pulled to and how strongly is what does best on folds that a fit has not seen."""
     teach = [split.seen, *(split.without(k) for k in range(len(split.folds)))]
     found: dict[str, list[Any]] = {}
-    for name in ("untuned", "regression") if model.nu else ("untuned",):
-        starts = [centre(name, runs, m, model) for runs in teach]
+    models: dict[str, list[jg.Model]] = {}
+    tried: dict[str, np.ndarray] = {}
+    for start in ("untuned", "regression") if model.nu else ("untuned",):
+        starts = [centre(start, runs, m, model) for runs in teach]
         if any(s is None for s in starts):
             continue
-        found[name] = starts
+        found[start] = models[start] = starts
+        tried[start], least = judged_by(starts[1:], m, split), np.inf
         for strength in strengths:
-            found[f"from {name}, pulled by {strength:g}"] = [
-                fit_to(runs, m, split, start, strength, iterations) for runs, start in zip(teach, starts, strict=True)
-            ]
-    models = {k: [f.model if isinstance(f, Fit) else f for f in v] for k, v in found.items()}
-    tried = {k: judged_by(v[1:], m, split) for k, v in models.items()}
+            name = f"from {start}, pulled by {strength:g}"
+            found[name] = [fit_to(r, m, split, s, strength, iterations) for r, s in zip(teach, starts, strict=True)]
+            models[name] = [f.model for f in found[name]]
+            tried[name] = judged_by(models[name][1:], m, split)
+            if tried[name].mean() > least:
+                break  # a stronger pull will not help either
+            least = tried[name].mean()
     chosen = min(tried, key=lambda k: tried[k].mean())
     first = found[chosen][0]
     numbers = {e.name: [e.value, e.deviation] for e in first.estimates} if isinstance(first, Fit) else {}
@@ -198,21 +207,19 @@ def fitted(m: Machine, split: Split, model: jg.Model, iterations: int = 10, stre
 
 
 def augmented(m: Machine, split: Split, fit: Fitted, quick: bool = False) -> tuple[jg.Model, str, dict[str, Any]]:
-    """The best network by folds that neither it nor its fit has seen, or none where its gain there is less than its standard
-    error: the model, its name, and of all the errors over those of the fit, fold by fold."""
+    """The best network by folds that neither it nor its fit has seen, all gains less their standard errors; none where nothing is
+    left of the gain. The model, its name, and of all networks the errors over those of the fit, fold by fold."""
     plain, tried = judged_by(fit.by_fold, m, split), {}
     for name in NETWORKS:
         if "control" in NETWORKS[name][2] and not fit.model.nu:
             continue
         for decay in DECAYS[:1] if quick else DECAYS:
-            grown = [
-                grown_on(split.without(k), m, split, one, name, decay, quick) for k, one in enumerate(fit.by_fold)
-            ]
+            grown = [grown_on(split.without(k), m, split, one, name, decay, quick) for k, one in enumerate(fit.by_fold)]
             tried[name, decay] = judged_by(grown, m, split) - plain
-    name, decay = min(tried, key=lambda k: tried[k].mean())
-    gain = tried[name, decay]
+    worst = {k: v.mean() + v.std(ddof=1) / np.sqrt(len(v)) for k, v in tried.items()}
+    name, decay = min(worst, key=lambda k: worst[k])
     said = {f"{k}, {d:g}": np.exp(v).tolist() for (k, d), v in tried.items()}
-    if gain.mean() + gain.std(ddof=1) / np.sqrt(len(gain)) > 0:
+    if worst[name, decay] >= 0:
         return fit.model, "none", said
     return grown_on(split.seen, m, split, fit.model, name, decay, quick), f"{name}, {decay:g}", said
 
@@ -222,7 +229,7 @@ def grown_on(
 ) -> jg.Model:
     """The model with a network that was trained through windows of these runs."""
     grafted, sizes = grafted_with(m, split, model, name)
-    stages = [(pieces(runs, round(s / m.dt), MOST), 5 if quick else n) for s, n in TRAIN_WINDOWS]
+    stages = [(pieces(runs, round(s / m.dt), MOST_TRAIN), 5 if quick else n) for s, n in TRAIN_WINDOWS]
     return train(grafted, sizes, Plan(stages, None, scales(split.seen), decay)).model
 
 
@@ -235,7 +242,8 @@ def grafted_with(m: Machine, split: Split, model: jg.Model, name: str) -> tuple[
     q, qd, u = (np.concatenate([getattr(r, k) for r in split.seen]).std(0) for k in ("q", "qd", "u"))
     of = {"joint.position": np.maximum(q, 0.3), "joint.velocity": qd, "control": u}
     sees = [of[k].mean() for k in inputs] if is_each else np.concatenate([of[k] for k in inputs])
-    return grafted, weight_units(grafted, sees, [1.0] if mode == "scale" else 0.1 * _weight(m, model))
+    force = 0.1 * _weight(m, model)
+    return grafted, weight_units(grafted, sees, [1.0] if mode == "scale" else [force.mean()] if is_each else force)
 
 
 def _weight(m: Machine, model: jg.Model) -> np.ndarray:
@@ -261,16 +269,19 @@ def needed(model: jg.Model, m: Machine, q: np.ndarray, qd: np.ndarray, qdd: np.n
     tau = inverse(base, m.length, q, qd, qdd)
     if not model.topology.grafts:
         return tau
-    blueprint = model.topology.grafts[0]
-    if blueprint.target == "joint.force":
-        return tau - said_by(model, 0, np.concatenate([q, qd], -1))
+    blueprint, found = model.topology.grafts[0], tau
     dry = base["friction"] / ATAN * np.arctan(100 * qd)
-    found = tau
-    for _ in range(20 if "control" in blueprint.inputs else 1):
-        seen = [np.stack([a[:, i] for a in (qd, found)[: len(blueprint.inputs)]], -1) for i in range(model.nv)]
-        factor = np.stack([said_by(model, i, seen[i])[:, 0] for i in range(model.nv)], -1)
-        found = 0.5 * found + 0.5 * (tau + dry * np.maximum(factor, -1.0))
-    return found if "control" in blueprint.inputs else tau + dry * np.maximum(factor, -1.0)
+    sees_torque = "control" in blueprint.inputs
+    for _ in range(20 if sees_torque else 1):
+        seen = [{"joint.position": q, "joint.velocity": qd, "control": found}[k] for k in blueprint.inputs]
+        if len(blueprint.first_weights) == 1 < model.nv:
+            said = said_by(model, 0, np.concatenate(seen, -1))
+        else:
+            own = [np.stack([a[:, i] for a in seen], -1) for i in range(model.nv)]
+            said = np.concatenate([said_by(model, i, x) for i, x in enumerate(own)], -1)
+        now = tau - said if blueprint.target == "joint.force" else tau + dry * np.maximum(said, -1.0)
+        found = 0.5 * (found + now) if sees_torque else now
+    return found
 
 
 def torques(model: jg.Model, m: Machine, runs: Sequence[Run], seconds: float) -> tuple[np.ndarray, np.ndarray]:
@@ -368,7 +379,14 @@ def reproduce(
     quick: bool = False,
 ) -> dict[str, Any]:
     """All machines, both splits; a line for each model. Ctrl-C leaves what is finished."""
-    settings = {"quick": quick, "networks": NETWORKS, "windows": TRAIN_WINDOWS, "most": MOST, "pull": STRENGTHS, "decay": DECAYS}
+    settings = {
+        "quick": quick,
+        "networks": NETWORKS,
+        "windows": TRAIN_WINDOWS,
+        "most": MOST,
+        "pull": STRENGTHS,
+        "decay": DECAYS,
+    }
     kept = Kept(out, "real-pendulum", settings, say)
     try:
         for name in machines:
