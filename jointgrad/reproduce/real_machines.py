@@ -7,7 +7,8 @@
 | ibm | IBM's passive double pendulum, tracked by a camera |
 
 Two splits: "later" holds out the last two fifths of every run, "runs" those of odd number as a whole (the first has number 0). What
-is left is in folds, each of which judges what the others have taught: thirds of every run, or, in "runs", whole runs.
+is left is in folds, each of which judges what the others have taught: every third run, in "runs" each run; where these are too
+few, thirds of every run.
 
 Of the simple pendulum's ten recordings these two are the only swing-ups whose torques a pendulum with any numbers explains
 (1 - SSE/SS above 0.9); the others are commands at a low rate, saturated, or of a machine that stands still.
@@ -34,7 +35,7 @@ from .recordings import cut, folder, recording
 MACHINES = ("C1", "A0", "simple", "ibm")
 GRAVITY = 9.81
 SPLITS = ("later", "runs")
-HELD_OUT, PARTS = 0.4, 3  # share of a run; folds of what is left
+HELD_OUT, FOLDS = 0.4, 3  # share of a run; folds of what is left, see divided()
 # seconds over which a polynomial of third order is fitted to positions: of motors with encoders, and of the camera, whose
 # pendulum turns at up to 30 rad/s
 SMOOTH, SMOOTH_CAMERA = 0.12, 0.0225
@@ -91,12 +92,16 @@ def part(run: Run, first: float, last: float) -> Run:
 def divided(m: Machine, split: str) -> Split:
     if split not in SPLITS:
         raise ValueError(f'there is no split "{split}"; the names are {", ".join(SPLITS)}')
-    is_later = split == "later"
-    train, held_out = (m.runs, [part(r, 1 - HELD_OUT, 1) for r in m.runs]) if is_later else (m.runs[0::2], m.runs[1::2])
-    if len(train) > 1 and not is_later:
-        return Split([[r] for r in train], held_out)
-    ends = np.linspace(0, 1 - HELD_OUT if is_later else 1, PARTS + 1)
-    return Split([[part(r, *of) for r in train] for of in pairwise(ends)], held_out)
+    if split == "later":
+        train, held_out = ([part(r, *ends) for r in m.runs] for ends in ((0, 1 - HELD_OUT), (1 - HELD_OUT, 1)))
+        if len(train) >= FOLDS:
+            return Split([train[k::FOLDS] for k in range(FOLDS)], held_out)
+    else:
+        train, held_out = m.runs[0::2], m.runs[1::2]
+        if len(train) > 1:
+            return Split([[r] for r in train], held_out)
+    ends = pairwise(np.linspace(0, 1, FOLDS + 1))
+    return Split([[part(r, *of) for r in train] for of in ends], held_out)
 
 
 @dataclass(frozen=True)
