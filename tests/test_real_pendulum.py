@@ -48,9 +48,10 @@ def test_equations_written_out_are_those_of_the_engine(links):
 def test_splits_do_not_overlap():
     m = made_up(machines.pendulum(BODIES, LENGTH, DT))
     for split in (machines.divided(m, name) for name in machines.SPLITS):
-        parts = [{tuple(row) for r in runs for row in r.q} for runs in (split.training, split.deciding, split.held_out)]
+        parts = [{tuple(row) for r in runs for row in r.q} for runs in (*split.folds, split.held_out)]
         assert all(parts)
-        assert not (parts[0] & parts[1] or parts[0] & parts[2] or parts[1] & parts[2])
+        assert len(set.union(*parts)) == sum(len(p) for p in parts)
+        assert [r.name for r in split.without(0)] == [r.name for fold in split.folds[1:] for r in fold]
     assert [r.name for r in machines.divided(m, "runs").held_out] == ["run 1", "run 3"]
     with pytest.raises(ValueError, match="there is no split"):
         machines.divided(m, "other")
@@ -77,8 +78,13 @@ def test_fit_finds_the_numbers_of_made_up_motions():
 
     m = replace(m, unknowns=[Entry("joint.damping", "joint?", bounds=(0, 1), scale=0.1)])
     start = model.replace({"joint.damping": 0 * model.params["joint.damping"]})
-    fit = real_pendulum._fitted(m, machines.divided(m, "later"), start, 10).model
+    split = machines.divided(m, "later")
+    fit = real_pendulum.fit_to(split.seen, m, split, start, 0.0, 10).model
     np.testing.assert_allclose(machines.base_numbers(fit, LENGTH)["damping"], [0.01, 0.02], rtol=1e-4)
+    # a pull holds the numbers back, and where it counts more than all motions they stay
+    pulled = [real_pendulum.fit_to(split.seen, m, split, start, s, 10).model for s in (0.01, 1e6)]
+    some, none = (machines.base_numbers(p, LENGTH)["damping"] for p in pulled)
+    assert (some < [0.0099, 0.0199]).all() and (some > 1e-3).all() and (none < 1e-6).all()
 
 
 @pytest.mark.parametrize("name", real_pendulum.NETWORKS)

@@ -59,10 +59,11 @@ class Objective:
 @dataclass(frozen=True)
 class Plan:
     """stages: windows of training (all of one length) with the iterations on them. scales: of q and qd, which errors are in
-    units of. judge: windows that decide what is kept. look: iterations from one look at them to the next."""
+    units of. judge: windows that decide what is kept; None: the last point is. look: iterations from one look at them to the
+    next."""
 
     stages: Sequence[tuple[Windows, int]]
-    judge: Windows
+    judge: Windows | None
     scales: tuple[np.ndarray, np.ndarray]
     decay: float = 1e-12
     look: int = 10
@@ -70,7 +71,7 @@ class Plan:
 
 @dataclass
 class Trained:
-    """The model with the best weights, its error on the windows that decide, and that error along the way."""
+    """The model with the best weights, its error on the windows that decide (nan without), and that error along the way."""
 
     model: jg.Model
     error: float
@@ -79,14 +80,14 @@ class Trained:
 
 def train(model: jg.Model, units: np.ndarray, plan: Plan, show: Callable[[float], None] | None = None) -> Trained:
     """From the weights of the model on. show is told the best error so far at every look."""
-    judge = Prediction(model, plan.judge, plan.scales)
+    judge = plan.judge and Prediction(model, plan.judge, plan.scales)
     z = model.params["graft.weight"] / units
-    best, kept = judge.value(z * units), z
+    best, kept = judge.value(z * units) if judge else np.nan, z
     path = [best]
 
     def look(progress: Progress) -> None:
         nonlocal best, kept
-        if progress.iteration % plan.look or progress.x is None:
+        if judge is None or progress.iteration % plan.look or progress.x is None:
             return
         error = judge.value(progress.x * units)
         path.append(error)
@@ -102,4 +103,6 @@ def train(model: jg.Model, units: np.ndarray, plan: Plan, show: Callable[[float]
             raise KeyboardInterrupt
         # training goes on from its own best point, not from the one that is kept: longer windows need not begin at a lucky one
         z = result.x
+    if judge is None:
+        kept = z
     return Trained(model.replace({"graft.weight": kept * units}), best, path)

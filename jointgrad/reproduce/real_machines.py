@@ -6,8 +6,9 @@
 | simple | DFKI's simple pendulum: swing-ups by DDP and by direct collocation |
 | ibm | IBM's passive double pendulum, tracked by a camera |
 
-Two splits: "later" holds out the last two fifths of every run, "runs" those of odd number as a whole (the first has number 0). Of
-what trains, a part decides what is kept: the last fifth of each run, or, in "runs", the last run.
+Two splits: "later" holds out the last two fifths of every run, "runs" those of odd number as a whole (the first has number 0). What
+is left is in folds, each of which judges what the others have taught: every third run, in "runs" each run; where these are too
+few, thirds of every run.
 
 Of the simple pendulum's ten recordings these two are the only swing-ups whose torques a pendulum with any numbers explains
 (1 - SSE/SS above 0.9); the others are commands at a low rate, saturated, or of a machine that stands still.
@@ -19,6 +20,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +35,7 @@ from .recordings import cut, folder, recording
 MACHINES = ("C1", "A0", "simple", "ibm")
 GRAVITY = 9.81
 SPLITS = ("later", "runs")
-HELD_OUT, DECIDES = 0.4, 0.2  # of a run; of what is left
+HELD_OUT, FOLDS = 0.4, 3  # share of a run; folds of what is left, see divided()
 # seconds over which a polynomial of third order is fitted to positions: of motors with encoders, and of the camera, whose
 # pendulum turns at up to 30 rad/s
 SMOOTH, SMOOTH_CAMERA = 0.12, 0.0225
@@ -67,15 +69,18 @@ class Machine:
 
 @dataclass(frozen=True)
 class Split:
-    """Runs, or parts of them, that train, that decide what is kept, and that nothing has seen."""
+    """Folds of runs, or of parts of them, that train and choose; and what nothing has seen."""
 
-    training: list[Run]
-    deciding: list[Run]
+    folds: list[list[Run]]
     held_out: list[Run]
 
     @property
     def seen(self) -> list[Run]:
-        return self.training + self.deciding
+        return [r for fold in self.folds for r in fold]
+
+    def without(self, k: int) -> list[Run]:
+        """All folds but one."""
+        return [r for i, fold in enumerate(self.folds) if i != k for r in fold]
 
 
 def part(run: Run, first: float, last: float) -> Run:
@@ -85,16 +90,18 @@ def part(run: Run, first: float, last: float) -> Run:
 
 
 def divided(m: Machine, split: str) -> Split:
-    if split == "later":
-        cut_at = 1 - HELD_OUT
-        learn = (1 - DECIDES) * cut_at
-        return Split(*([part(r, *ends) for r in m.runs] for ends in ((0, learn), (learn, cut_at), (cut_at, 1))))
-    if split != "runs":
+    if split not in SPLITS:
         raise ValueError(f'there is no split "{split}"; the names are {", ".join(SPLITS)}')
-    train, held_out = m.runs[0::2], m.runs[1::2]
-    if len(train) == 1:
-        return Split([part(train[0], 0, 1 - DECIDES)], [part(train[0], 1 - DECIDES, 1)], held_out)
-    return Split(train[:-1], train[-1:], held_out)
+    if split == "later":
+        train, held_out = ([part(r, *ends) for r in m.runs] for ends in ((0, 1 - HELD_OUT), (1 - HELD_OUT, 1)))
+        if len(train) >= FOLDS:
+            return Split([train[k::FOLDS] for k in range(FOLDS)], held_out)
+    else:
+        train, held_out = m.runs[0::2], m.runs[1::2]
+        if len(train) > 1:
+            return Split([[r] for r in train], held_out)
+    ends = pairwise(np.linspace(0, 1, FOLDS + 1))
+    return Split([[part(r, *of) for r in train] for of in ends], held_out)
 
 
 @dataclass(frozen=True)

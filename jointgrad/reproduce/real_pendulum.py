@@ -1,11 +1,11 @@
 """Real pendulums, predicted: as published, fitted, and fitted with a network inside (the claim of NeuralSim 2021 on real data).
 
 - untuned: numbers that the machine's authors have published (the best of theirs on the training runs), or uniform rods
-- fitted: inertias, damping, dry friction and armature by Gauss-Newton through motions of the training runs
-- augmented: the fitted model with a network inside, trained through motions: one that says how much larger or smaller the dry
-  friction of a joint is, from its velocity, or also from its torque (no energy can come from that), or one that adds joint
-  forces, from all positions and velocities. Motions that training does not see decide which, and when to stop; they may decide
-  for none
+- fitted: inertias, damping, dry friction and armature by Gauss-Newton through motions of the training runs, pulled towards the
+  untuned numbers or towards a regression; folds of the training runs decide which, and how strongly
+- augmented: the fitted model with a small network inside, trained through motions: one that says how much larger or smaller the
+  dry friction of a joint is, from its velocity, or one that adds joint forces, from velocity and torque of the joint or from all
+  positions and velocities. The same folds decide which, and decide for none where the gain on them is within its standard error
 - regression: the usual fit, least squares of torques in the equations of motion; for torques alone
 
 Judged on held-out runs, in two ways: windows that start at a recorded state and run on their own, and torques that the
@@ -15,7 +15,7 @@ recorded motion needs, against those measured (1 - SSE/SS).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +26,9 @@ import jointgrad as jg
 from ..grafts.blueprint import layers
 from ..grafts.discover import Windows, windows
 from ..model.errors import ModelError
-from ..optimize.identify import Fit, Recording, Settings, identify
+from ..optimize.identify import Fit, Identification, Recording, Settings, judged
 from ..optimize.progress import Stop
+from ..optimize.solvers import Tried, gauss_newton
 from .graft_training import Plan, train, weight_units
 from .kept import Kept
 from .real_machines import (
@@ -49,16 +50,19 @@ from .real_machines import (
 
 # seconds: of windows that are judged, the longest of which trains too
 AHEAD = (0.1, 0.2, 0.5)
-FIT_WINDOW, JUDGE_WINDOW = 0.2, 0.5
-TRAIN_WINDOWS = ((0.05, 40), (0.2, 100))
-# what is tried: target, mode, what the network sees, hidden layers, whether each joint has its own; weight of squares
-NETWORKS = {
-    "friction by velocity": ("joint.friction", "scale", ("joint.velocity",), (8, 8), True, 1e-5),
-    "friction by velocity and torque": ("joint.friction", "scale", ("joint.velocity", "control"), (8, 8), True, 1e-5),
-    "force by all": ("joint.force", "residual", ("joint.position", "joint.velocity"), (16, 16), False, 1e-5),
+FIT_WINDOW, JUDGED = 0.2, (0.2, 0.5)
+TRAIN_WINDOWS = ((0.2, 60),)
+# of the pull of a fit towards where it starts, and of squares of a network's weights
+STRENGTHS = (0.0, 1e-3, 1e-2, 0.1)
+DECAYS = (3e-5, 1e-3)
+# what is tried: target, mode, what the network sees, hidden layers, whether each joint has its own
+NETWORKS: dict[str, Any] = {
+    "friction by velocity": ("joint.friction", "scale", ("joint.velocity",), (4,), True),
+    "force by velocity and torque": ("joint.force", "residual", ("joint.velocity", "control"), (8,), True),
+    "force by all": ("joint.force", "residual", ("joint.position", "joint.velocity"), (8,), False),
 }
-# most windows of training; more take longer and say little more
-MOST = 250
+# most windows: of fits and of judging, and of training a network; more take longer and say little more
+MOST, MOST_TRAIN = 250, 120
 # seconds of smoothing for accelerations that are tried on the training runs
 SMOOTHINGS = (0.06, 0.1, 0.14, 0.18, 0.24, 0.3)
 
@@ -106,70 +110,140 @@ def window_error(model: jg.Model, m: Machine, split: Split, runs: Sequence[Run],
     return float(sum((a**2).mean() for a in off))
 
 
+def judged_by(models: Sequence[jg.Model], m: Machine, split: Split) -> np.ndarray:
+    """(folds,): logarithms of errors on each fold, of the model that the others have taught; mean of two lengths of windows."""
+    return np.array([np.mean([np.log(window_error(model, m, split, fold, s)) / 2 for s in JUDGED])
+                     for model, fold in zip(models, split.folds, strict=True)])  # fmt: skip
+
+
 def untuned(m: Machine, split: Split) -> tuple[str, jg.Model]:
     """Of the published models the one that predicts the training runs best."""
     name = min(m.untuned, key=lambda k: window_error(m.untuned[k], m, split, split.seen, FIT_WINDOW))
     return name, m.untuned[name]
 
 
-def fitted(
-    m: Machine, split: Split, model: jg.Model, iterations: int = 10
-) -> tuple[jg.Model, str, dict[str, list[float]]]:
-    """Through motions from the untuned model and, where torques are measured, from their regression, or that regression itself:
-    what the motions that decide like best. Also its name and its numbers with standard deviations."""
-    fits = {"from untuned": _fitted(m, split, model, iterations)}
-    found = {name: fit.model for name, fit in fits.items()}
-    if model.nu:
-        base = regression(m, Split(split.training, [], split.held_out))["base"]
-        try:
-            found["regression"] = with_base_numbers(m, {k: np.array(v) for k, v in base.items()})
-        except ModelError:
-            pass  # too little training data for a regression: its numbers are those of no pendulum, and no start
-        else:
-            fits["from regression"] = _fitted(m, split, found["regression"], iterations)
-            found["from regression"] = fits["from regression"].model
-    name = min(found, key=lambda k: window_error(found[k], m, split, split.deciding, JUDGE_WINDOW))
-    numbers = {e.name: [e.value, e.deviation] for e in fits[name].estimates} if name in fits else {}
-    return found[name], name, numbers
+class Pulled(Identification):
+    """With residuals that pull the unknowns towards where they start: strength 1 counts a unit of x as all residuals of one."""
+
+    strength: float = 0.0
+
+    def tried(self, x: np.ndarray) -> Tried:
+        own = super().tried(x)
+        pull = np.sqrt(self.strength * own.residuals.shape[1])
+        # a lost motion stays infinite: its own residuals are
+        r = np.concatenate([own.residuals, pull * (x - self.start)], axis=1)
+
+        def jacobians(rows: Sequence[int]) -> tuple[np.ndarray, int, int]:
+            J, *counts = own.jacobians(rows)
+            return np.concatenate(
+                [J, np.broadcast_to(pull * np.eye(self.n), (len(J), self.n, self.n))], axis=1
+            ), *counts
+
+        return Tried(r, jacobians)
 
 
-def _fitted(m: Machine, split: Split, model: jg.Model, iterations: int) -> Fit:
-    """By Levenberg-Marquardt through windows of what trains."""
+def fit_to(runs: Sequence[Run], m: Machine, split: Split, model: jg.Model, strength: float, iterations: int) -> Fit:
+    """By Levenberg-Marquardt through windows, from the numbers of the model and pulled towards them."""
     units = scales(split.seen)
-    data = pieces(split.training, round(FIT_WINDOW / m.dt), MOST)
+    data = pieces(runs, round(FIT_WINDOW / m.dt), MOST)
     every = 5 if len(data.q) % 5 == 0 else 1  # neighbouring samples say the same
     q, qd = (np.concatenate([s[None], a])[::every] for s, a in zip(data.start, (data.q, data.qd), strict=True))
     records = [Recording(q[:, i], qd[:, i], None if data.u is None else data.u[:, i], every) for i in range(q.shape[1])]
-    return identify(model, records, m.unknowns, Settings(sigma_q=units[0], sigma_qd=units[1]),
-                   stop=Stop(iterations=iterations, patience=3, least=1e-4))  # fmt: skip
+    problem = Pulled(model, records, m.unknowns, Settings(sigma_q=units[0], sigma_qd=units[1]))
+    problem.strength = strength
+    stop = Stop(iterations=iterations, patience=3, least=1e-4)
+    return judged(problem, gauss_newton(problem, problem.start, stop, problem.bounds))
 
 
-def augmented(m: Machine, split: Split, model: jg.Model, quick: bool = False) -> tuple[jg.Model, str, dict[str, float]]:
-    """The best of NETWORKS by the motions that decide: the model, its name, and the errors of all, 1 for none."""
-    units, judge = scales(split.seen), pieces(split.deciding, round(JUDGE_WINDOW / m.dt), MOST)
-    stages = [(pieces(split.training, round(s / m.dt), MOST), 10 if quick else n) for s, n in TRAIN_WINDOWS]
-    best, chosen, least, found = model, "none", np.inf, {}
-    for name, of in NETWORKS.items():
-        if "control" in of[2] and not model.nu:
+def centre(name: str, runs: Sequence[Run], m: Machine, model: jg.Model) -> jg.Model | None:
+    """What a fit starts at and is pulled to: the untuned model, or the regression of the torques of the runs that teach."""
+    if name == "untuned":
+        return model
+    base = regression(m, Split([list(runs)], list(runs)))["base"]
+    try:
+        return with_base_numbers(m, {k: np.array(v) for k, v in base.items()})
+    except ModelError:
+        return None  # too little data for a regression: its numbers are those of no pendulum, and no start
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """The model of all that is seen, those of all but one fold, what was chosen, and the errors of all choices on the folds."""
+
+    model: jg.Model
+    by_fold: list[jg.Model]
+    chosen: str
+    tried: dict[str, list[float]]
+    numbers: dict[str, list[float]]
+
+
+def fitted(
+    m: Machine, split: Split, model: jg.Model, iterations: int = 10, strengths: Sequence[float] = STRENGTHS
+) -> Fitted:
+    """Through motions; where they are pulled to and how strongly is what does best on folds that a fit has not seen."""
+    teach = [split.seen, *(split.without(k) for k in range(len(split.folds)))]
+    found: dict[str, list[Any]] = {}
+    models: dict[str, list[jg.Model]] = {}
+    tried: dict[str, np.ndarray] = {}
+    for start in ("untuned", "regression") if model.nu else ("untuned",):
+        starts = [centre(start, runs, m, model) for runs in teach]
+        if any(s is None for s in starts):
             continue
-        grafted, sizes = grafted_with(m, split, model, name)
-        one = train(grafted, sizes, Plan(stages, judge, units, decay=of[5]))
-        found[name] = one.error / one.path[0]
-        if one.error < min(least, one.path[0]):
-            best, chosen, least = one.model, name, one.error
-    return best, chosen, found
+        found[start] = models[start] = starts
+        tried[start], least = judged_by(starts[1:], m, split), np.inf
+        for strength in strengths:
+            name = f"from {start}, pulled by {strength:g}"
+            found[name] = [fit_to(r, m, split, s, strength, iterations) for r, s in zip(teach, starts, strict=True)]
+            models[name] = [f.model for f in found[name]]
+            tried[name] = judged_by(models[name][1:], m, split)
+            if tried[name].mean() > least:
+                break  # a stronger pull will not help either
+            least = tried[name].mean()
+    chosen = min(tried, key=lambda k: tried[k].mean())
+    first = found[chosen][0]
+    numbers = {e.name: [e.value, e.deviation] for e in first.estimates} if isinstance(first, Fit) else {}
+    errors = {k: np.exp(v).tolist() for k, v in tried.items()}
+    return Fitted(models[chosen][0], models[chosen][1:], chosen, errors, numbers)
+
+
+def augmented(m: Machine, split: Split, fit: Fitted, quick: bool = False) -> tuple[jg.Model, str, dict[str, Any]]:
+    """The best network by folds that neither it nor its fit has seen, all gains less their standard errors; none where nothing is
+    left of the gain. The model, its name, and of all networks the errors over those of the fit, fold by fold."""
+    plain, tried = judged_by(fit.by_fold, m, split), {}
+    for name in NETWORKS:
+        if "control" in NETWORKS[name][2] and not fit.model.nu:
+            continue
+        for decay in DECAYS[:1] if quick else DECAYS:
+            grown = [grown_on(split.without(k), m, split, one, name, decay, quick) for k, one in enumerate(fit.by_fold)]
+            tried[name, decay] = judged_by(grown, m, split) - plain
+    worst = {k: v.mean() + v.std(ddof=1) / np.sqrt(len(v)) for k, v in tried.items()}
+    name, decay = min(worst, key=lambda k: worst[k])
+    said = {f"{k}, {d:g}": np.exp(v).tolist() for (k, d), v in tried.items()}
+    if worst[name, decay] >= 0:
+        return fit.model, "none", said
+    return grown_on(split.seen, m, split, fit.model, name, decay, quick), f"{name}, {decay:g}", said
+
+
+def grown_on(
+    runs: Sequence[Run], m: Machine, split: Split, model: jg.Model, name: str, decay: float, quick: bool
+) -> jg.Model:
+    """The model with a network that was trained through windows of these runs."""
+    grafted, sizes = grafted_with(m, split, model, name)
+    stages = [(pieces(runs, round(s / m.dt), MOST_TRAIN), 5 if quick else n) for s, n in TRAIN_WINDOWS]
+    return train(grafted, sizes, Plan(stages, None, scales(split.seen), decay)).model
 
 
 def grafted_with(m: Machine, split: Split, model: jg.Model, name: str) -> tuple[jg.Model, np.ndarray]:
     """A model with one of NETWORKS, silent at first, and the sizes of its weights."""
-    target, mode, inputs, hidden, is_each, _ = NETWORKS[name]
+    target, mode, inputs, hidden, is_each = NETWORKS[name]
     network = jg.MLP(hidden, "tanh", scale=0.0)
     joints = [f"joint{i}" for i in range(model.nv)]
     grafted = jg.graft(model, target, inputs, network, rows=joints, per="each" if is_each else "whole", mode=mode)
     q, qd, u = (np.concatenate([getattr(r, k) for r in split.seen]).std(0) for k in ("q", "qd", "u"))
     of = {"joint.position": np.maximum(q, 0.3), "joint.velocity": qd, "control": u}
     sees = [of[k].mean() for k in inputs] if is_each else np.concatenate([of[k] for k in inputs])
-    return grafted, weight_units(grafted, sees, [1.0] if mode == "scale" else 0.1 * _weight(m, model))
+    force = 0.1 * _weight(m, model)
+    return grafted, weight_units(grafted, sees, [1.0] if mode == "scale" else [force.mean()] if is_each else force)
 
 
 def _weight(m: Machine, model: jg.Model) -> np.ndarray:
@@ -195,16 +269,19 @@ def needed(model: jg.Model, m: Machine, q: np.ndarray, qd: np.ndarray, qdd: np.n
     tau = inverse(base, m.length, q, qd, qdd)
     if not model.topology.grafts:
         return tau
-    blueprint = model.topology.grafts[0]
-    if blueprint.target == "joint.force":
-        return tau - said_by(model, 0, np.concatenate([q, qd], -1))
+    blueprint, found = model.topology.grafts[0], tau
     dry = base["friction"] / ATAN * np.arctan(100 * qd)
-    found = tau
-    for _ in range(20 if "control" in blueprint.inputs else 1):
-        seen = [np.stack([a[:, i] for a in (qd, found)[: len(blueprint.inputs)]], -1) for i in range(model.nv)]
-        factor = np.stack([said_by(model, i, seen[i])[:, 0] for i in range(model.nv)], -1)
-        found = 0.5 * found + 0.5 * (tau + dry * np.maximum(factor, -1.0))
-    return found if "control" in blueprint.inputs else tau + dry * np.maximum(factor, -1.0)
+    sees_torque = "control" in blueprint.inputs
+    for _ in range(20 if sees_torque else 1):
+        seen = [{"joint.position": q, "joint.velocity": qd, "control": found}[k] for k in blueprint.inputs]
+        if len(blueprint.first_weights) == 1 < model.nv:
+            said = said_by(model, 0, np.concatenate(seen, -1))
+        else:
+            own = [np.stack([a[:, i] for a in seen], -1) for i in range(model.nv)]
+            said = np.concatenate([said_by(model, i, x) for i, x in enumerate(own)], -1)
+        now = tau - said if blueprint.target == "joint.force" else tau + dry * np.maximum(said, -1.0)
+        found = 0.5 * (found + now) if sees_torque else now
+    return found
 
 
 def torques(model: jg.Model, m: Machine, runs: Sequence[Run], seconds: float) -> tuple[np.ndarray, np.ndarray]:
@@ -279,11 +356,12 @@ def compared(m: Machine, split: Split, quick: bool = False) -> dict[str, Any]:
     """All models of one machine, on one split."""
     chosen, first = untuned(m, split)
     found = {"untuned": {**_figures(first, m, split), "chosen": chosen}}
-    fit, chosen, numbers = fitted(m, split, first, 4 if quick else 10)
-    base = {k: v.tolist() for k, v in base_numbers(fit, m.length).items()}
-    found["fitted"] = {**_figures(fit, m, split), "chosen": chosen, "numbers": numbers, "base": base}
+    fit = fitted(m, split, first, 4 if quick else 10, STRENGTHS[:1] if quick else STRENGTHS)
+    base = {k: v.tolist() for k, v in base_numbers(fit.model, m.length).items()}
+    found["fitted"] = {**_figures(fit.model, m, split), "chosen": fit.chosen, "errors_of_folds": fit.tried,
+                       "numbers": fit.numbers, "base": base}  # fmt: skip
     model, chosen, tried = augmented(m, split, fit, quick)
-    found["augmented"] = {**_figures(model, m, split), "chosen": chosen, "deciding_error_over_fitted": tried}
+    found["augmented"] = {**_figures(model, m, split), "chosen": chosen, "errors_of_folds_over_fitted": tried}
     if first.nu:
         found["regression"] = {"torques": regression(m, split)}
     return found
@@ -301,7 +379,14 @@ def reproduce(
     quick: bool = False,
 ) -> dict[str, Any]:
     """All machines, both splits; a line for each model. Ctrl-C leaves what is finished."""
-    settings = {"quick": quick, "networks": NETWORKS, "windows": TRAIN_WINDOWS, "most": MOST, "starts": 3}
+    settings = {
+        "quick": quick,
+        "networks": NETWORKS,
+        "windows": TRAIN_WINDOWS,
+        "most": MOST,
+        "pull": STRENGTHS,
+        "decay": DECAYS,
+    }
     kept = Kept(out, "real-pendulum", settings, say)
     try:
         for name in machines:

@@ -28,9 +28,14 @@ def draw(parts: dict[str, Any], path: Path) -> None:
             units = np.array([parts[f"{n}/{split}"]["untuned"]["ahead"][AHEAD]["q"] for n in names])
             bars = axes.bar(np.arange(len(names)) + 0.27 * (k - 1), errors / units, 0.27, color=colour, label=model)
             axes.bar_label(bars, [f"{1e3 * e:.0f}" for e in errors], fontsize=8)
-        axes.set_xticks(range(len(names)), names)
+        is_plain = [parts[f"{n}/{split}"]["augmented"]["chosen"] == "none" for n in names]
+        axes.set_xticks(
+            range(len(names)), [n + "\nno network" * p for n, p in zip(names, is_plain, strict=True)], fontsize=9
+        )
         axes.set_title(f"held out: {SAID[split]}", loc="left", fontsize=11)
     panels[0].set_ylabel(f"error of angles over {AHEAD} / untuned")
-    panels[0].legend(frameon=False, fontsize=9)
+    figure.legend(
+        *panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False, fontsize=9
+    )
     figure.suptitle("Numbers: mrad", x=0.99, ha="right", fontsize=9)
     figure.savefig(path, dpi=90)
