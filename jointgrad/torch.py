@@ -319,7 +319,7 @@ def to_module(model: Model, graft: int = 0, network: int = 0) -> torch.nn.Sequen
     engine's network says. The order of the inputs is `model.topology.grafts[graft].seen[network]`."""
     parts: list[torch.nn.Module] = []
     for W, bias in layers(model, graft, network):
-        linear = torch.nn.Linear(*W.shape[::-1], dtype=torch.float64)
+        linear = torch.nn.Linear(W.shape[1], W.shape[0], dtype=torch.float64)
         with torch.no_grad():
             linear.weight.copy_(torch.from_numpy(W))
             linear.bias.copy_(torch.from_numpy(bias))
