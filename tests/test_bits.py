@@ -92,7 +92,7 @@ def test_threads(motion, threads):
 
 
 @pytest.mark.slow  # each width is compiled on its own
-@pytest.mark.parametrize("lanes", [1, 2, 8])
+@pytest.mark.parametrize("lanes", [1, 8])
 def test_pack_width(motion, monkeypatch, lanes):
     """Sums over the batch included."""
     expected = motion.part(EVERYONE)
