@@ -29,7 +29,7 @@ WORTH_A_THREAD = 64
 
 
 # bodies from which on one environment alone is faster without packs: empty lanes would crowd the cache
-LARGE_WORLD = 100
+LARGE_WORLD = 50
 
 
 def lanes_for(model: Model, batch: int | None) -> int:
