@@ -17,8 +17,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..engine.contact_records import Contact
 from ..engine.inspect import Inspection, inspect
-from ..engine.rollout import known_motion, rollout
+from ..engine.rollout import known_motion
 from ..model.arrays import Model, State
 from .tangent import difference, rows_of
 
@@ -54,23 +55,20 @@ def impacts_of(model: Model, q: np.ndarray, qd: np.ndarray, u: np.ndarray) -> li
     steps = np.sort(sudden[np.argsort(-jumps[sudden])][:MOST])
     if not len(steps):
         return []
-    seen = inspect(model, State(q[steps], qd[steps]), u[steps])
-    found = (_bounce(model, seen, env, int(step), qd[step]) for env, step in enumerate(steps))
-    return [one for one in found if one is not None]
+    seen, restitution, found = inspect(model, State(q[steps], qd[steps]), u[steps]), _restitutions(model), []
+    for env, contacts in enumerate(seen.contacts):
+        bouncing = [c for c in contacts if c.mode != "open" and restitution.get(frozenset(c.shapes))]
+        found += _fastest(model, seen, env, bouncing, int(steps[env]), qd[steps[env]])
+    return found
 
 
-def _bounce(model: Model, seen: Inspection, env: int, step: int, qd: np.ndarray) -> Impact | None:
-    """The fastest of the points that meet in a step and bounce."""
-    restitution = _restitutions(model)
-    fastest = None
-    for contact in seen.contacts[env]:
-        if contact.mode == "open" or not restitution.get(frozenset(contact.shapes)):
-            continue
-        slope = _gap_slope(model, seen, env, contact)
-        closing = float(slope @ qd)
-        if closing < -SLOW and (fastest is None or closing < fastest.closing):
-            fastest = Impact(step, slope, closing)
-    return fastest
+def _fastest(
+    model: Model, seen: Inspection, env: int, bouncing: list[Contact], step: int, qd: np.ndarray
+) -> list[Impact]:
+    """The fastest of the points that meet and bounce in a step, if one is fast enough."""
+    slopes = [_gap_slope(model, seen, env, contact) for contact in bouncing]
+    found = [Impact(step, slope, float(slope @ qd)) for slope in slopes]
+    return sorted((one for one in found if one.closing < -SLOW), key=lambda one: one.closing)[:1]
 
 
 def _restitutions(model: Model) -> dict[frozenset[str], float]:
@@ -79,7 +77,7 @@ def _restitutions(model: Model) -> dict[frozenset[str], float]:
     return {frozenset((model.shape_names[a], model.shape_names[b])): float(values[row]) for a, b, row in pairs}
 
 
-def _gap_slope(model: Model, seen: Inspection, env: int, contact) -> np.ndarray:
+def _gap_slope(model: Model, seen: Inspection, env: int, contact: Contact) -> np.ndarray:
     """(nv,): how fast the points of the two links part, by the velocities."""
     slope = np.zeros(model.nv)
     for sign, name in zip((1.0, -1.0), contact.links, strict=True):
@@ -131,5 +129,6 @@ def _lateness(model: Model, q: np.ndarray, qd: np.ndarray, u: np.ndarray, steps:
     unit of time."""
     dt, k = float(model.params["world.dt"]), np.array(steps)
     before = [(a[k] - a[k - 1]) / dt for a in (q, qd)]
-    carried = rollout(model, State(q[k], qd[k]), u[None, k]).tangent(q=before[0], qd=before[1])
+    states = np.stack([q[k], q[k + 1]]), np.stack([qd[k], qd[k + 1]])
+    carried = known_motion(model, states, u[None, k]).tangent(*before)
     return [(a[k + 2] - a[k + 1]) / dt - c[-1] for a, c in zip((q, qd), carried[:2], strict=True)]

@@ -65,7 +65,8 @@ def _bars(parts: dict[str, Any], media: list[str], path: Path) -> None:
         errors = [parts[f"{m}/{model}"]["relative"] for m in media]
         at = np.arange(len(media)) + (k - 2) * width
         bars = axes.bar(at, np.maximum(errors, floor), width, color=colour, label=_label(model))
-        axes.bar_label(bars, [f"{e:.2g}" if e > FLOOR else "< 1e-9" for e in errors], fontsize=7, padding=1)
+        axes.bar_label(bars, [f"{e:.2g}" if e > FLOOR else "" for e in errors], fontsize=7, padding=1)
+        axes.bar_label(bars, ["" if e > FLOOR else "< 1e-9" for e in errors], fontsize=7, padding=2, rotation=90)
     axes.set(yscale="log", ylabel="error / spread of the motion", ylim=(floor, 12))
     axes.set_xticks(range(len(media)), media)
     axes.set_title(f"Held-out motions, {CUT * DT:.1f} to 1.8 s", loc="left", fontsize=11)
