@@ -10,6 +10,8 @@ from typing import Literal
 from ..usage import require
 
 Setting = Literal["released", "paper", "physical"]
+# rates, steps and brakes of throw and golf were chosen on seeds 0 to 2, so they are judged on others
+FRESH_SEEDS = (10, 11, 12, 13, 14)
 
 
 def pendulum(
@@ -46,7 +48,7 @@ def pendulum(
 def throw(
     setting: Setting = "released",
     out: Path | None = None,
-    seeds: tuple[int, ...] = (0, 1, 2),
+    seeds: tuple[int, ...] = FRESH_SEEDS,
     seconds: float = 30.0,
     quick: bool = False,
 ) -> int:
@@ -55,7 +57,7 @@ def throw(
     Args:
         setting: As the released code has it, as the paper prints it, or with gravity, ground and rest.
         out: Folder for the results; unless said, out/throw_SETTING.
-        seeds: Of the starts and of random searches.
+        seeds: Of the starts and of random searches; settings were chosen on 0 to 2.
         seconds: How long one search may take.
         quick: Only the quickest methods.
     """
@@ -65,7 +67,7 @@ def throw(
 def golf(
     setting: Setting = "released",
     out: Path | None = None,
-    seeds: tuple[int, ...] = (0, 1, 2),
+    seeds: tuple[int, ...] = FRESH_SEEDS,
     seconds: float = 30.0,
     quick: bool = False,
 ) -> int:
@@ -74,7 +76,7 @@ def golf(
     Args:
         setting: As the released code has it, as the paper prints it, or with ground, rolling and rest.
         out: Folder for the results; unless said, out/golf_SETTING.
-        seeds: Of the starts and of random searches.
+        seeds: Of the starts and of random searches; settings were chosen on 0 to 2.
         seconds: How long one search may take.
         quick: Only the quickest methods.
     """
@@ -137,7 +139,7 @@ def pendulum_friction(
 
 def swimmer(out: Path = Path("out/swimmer"), media: tuple[str, ...] = (), quick: bool = False) -> int:
     """What water and air do to a swimmer in MuJoCo, learned by a network on the links' forces from ten short motions; against an
-    LSTM, an MLP, vacuum and the known law (NeuralSim, section IV-B); ten to fifteen minutes on two cores.
+    LSTM, an MLP, vacuum and the known law (NeuralSim, section IV-B); about eleven minutes.
 
     Args:
         out: Folder for the results.
