@@ -120,8 +120,8 @@ def pendulum_friction(
     out: Path = Path("out/pendulum_friction"), seeds: tuple[int, ...] | None = None, quick: bool = False
 ) -> int:
     """What the hidden friction of a double pendulum's joints depends on, by the lasso on networks inside the step, and how many
-    samples that takes, on three seeds (NeuralSim, figure 10); ten to fifteen minutes on two cores (on a busy machine
-    OPENBLAS_NUM_THREADS=1 makes the MLP faster). Stopped, it goes on where it was.
+    samples that takes, on three seeds (NeuralSim, figure 10); about seven minutes (on a busy machine OPENBLAS_NUM_THREADS=1
+    makes the MLP faster). Stopped, it goes on where it was.
 
     Args:
         out: Folder for the results.
