@@ -7,11 +7,11 @@ Tiny Differentiable Simulator, but with the slip taken across the true normal (i
 from ...algebra.spatial import add, scale, sub
 from ...algebra.vector import cross, dot
 from ...compiler.elementary import detached, exp, inverse, log, maximum, minimum, safe_div, safe_norm, select, tanh
-from ...compiler.kernel import accumulate, kernel, sweep
+from ...compiler.kernel import accumulate, inlined, kernel, sweep
 from ...compiler.reverse import adjoint
 from ...compiler.trace import traced
 from ...model.arrays import ANDERSSON, COULOMB, HOLLARS, IMPULSE
-from ..at_points import damping_at, friction_at, give_damping, give_friction, give_stiffness, stiffness_at
+from ..at_points import at_point, give_to_point
 
 READS = (
     "touch.point", "touch.normal", "touch.gap", "work.pose", "work.v", "params.pair_friction", "params.pair_static_friction",
@@ -104,30 +104,30 @@ def force_alone(push):
     return push[3:]
 
 
-@sweep
-def force_between(tree, params, work, touch, i):
+@inlined
+def given_to_laws(tree, params, work, touch, i):
+    """What contact_force is given of a point, but for the law."""
     p = touch.pair[i]
     row, a, b = tree.pair_row[p], tree.shape_body[tree.pair_a[p]], tree.shape_body[tree.pair_b[p]]
-    point, normal, gap, v_a, v_b = touch.point[i], touch.normal[i], touch.gap[i], work.v[a], work.v[b]
-    at_a, at_b = work.pose[tree.reference[a]], work.pose[tree.reference[b]]
-    mu, mu_s, transition = (
-        friction_at(tree, params, touch, i, row),
-        params.pair_static_friction[row],
-        params.pair_transition[row],
-    )
-    k, d, n = (
-        stiffness_at(tree, params, touch, i, row),
-        damping_at(tree, params, touch, i, row),
-        params.pair_exponent[row],
-    )
-    law = tree.pair_law[p]
+    return (
+        touch.point[i], touch.normal[i], touch.gap[i], work.v[a], work.v[b], work.pose[tree.reference[a]],
+        work.pose[tree.reference[b]], at_point(tree, touch.friction, params.pair_friction, i, row),
+        params.pair_static_friction[row], params.pair_transition[row],
+        at_point(tree, touch.stiffness, params.pair_stiffness, i, row),
+        at_point(tree, touch.damping, params.pair_damping, i, row), params.pair_exponent[row],
+    )  # fmt: skip
+
+
+@sweep
+def force_between(tree, params, work, touch, i):
+    law, given = tree.pair_law[touch.pair[i]], given_to_laws(tree, params, work, touch, i)
     if law == COULOMB:
-        return coulomb_force(point, normal, gap, v_a, v_b, at_a, at_b, mu, mu_s, transition, k, d, n)
+        return coulomb_force(*given)
     if law == ANDERSSON:
-        return andersson_force(point, normal, gap, v_a, v_b, at_a, at_b, mu, mu_s, transition, k, d, n)
+        return andersson_force(*given)
     if law == HOLLARS:
-        return hollars_force(point, normal, gap, v_a, v_b, at_a, at_b, mu, mu_s, transition, k, d, n)
-    return brown_force(point, normal, gap, v_a, v_b, at_a, at_b, mu, mu_s, transition, k, d, n)
+        return hollars_force(*given)
+    return brown_force(*given)
 
 
 @kernel
@@ -161,27 +161,16 @@ def with_own(push_bar, force_bar):
 @sweep
 def force_between_adjoint(tree, params, work, work_bar, touch, touch_bar, i):
     p = touch.pair[i]
-    row, a, b = tree.pair_row[p], tree.shape_body[tree.pair_a[p]], tree.shape_body[tree.pair_b[p]]
-    point, normal, gap, v_a, v_b = touch.point[i], touch.normal[i], touch.gap[i], work.v[a], work.v[b]
-    at_a, at_b = work.pose[tree.reference[a]], work.pose[tree.reference[b]]
-    mu, mu_s, transition = (
-        friction_at(tree, params, touch, i, row),
-        params.pair_static_friction[row],
-        params.pair_transition[row],
-    )
-    k, d, n = (
-        stiffness_at(tree, params, touch, i, row),
-        damping_at(tree, params, touch, i, row),
-        params.pair_exponent[row],
-    )
-    law, bars = tree.pair_law[p], (with_own(work_bar.touch[a], touch_bar.force[i]), work_bar.touch[b])
+    a, b = tree.shape_body[tree.pair_a[p]], tree.shape_body[tree.pair_b[p]]
+    law, given = tree.pair_law[p], given_to_laws(tree, params, work, touch, i)
+    bars = with_own(work_bar.touch[a], touch_bar.force[i]), work_bar.touch[b]
     if law == COULOMB:
-        return coulomb_force_adjoint(point, normal, gap, v_a, v_b, at_a, at_b, mu, mu_s, transition, k, d, n, bars)
+        return coulomb_force_adjoint(*given, bars)
     if law == ANDERSSON:
-        return andersson_force_adjoint(point, normal, gap, v_a, v_b, at_a, at_b, mu, mu_s, transition, k, d, n, bars)
+        return andersson_force_adjoint(*given, bars)
     if law == HOLLARS:
-        return hollars_force_adjoint(point, normal, gap, v_a, v_b, at_a, at_b, mu, mu_s, transition, k, d, n, bars)
-    return brown_force_adjoint(point, normal, gap, v_a, v_b, at_a, at_b, mu, mu_s, transition, k, d, n, bars)
+        return hollars_force_adjoint(*given, bars)
+    return brown_force_adjoint(*given, bars)
 
 
 @kernel
@@ -200,9 +189,9 @@ def springs_adjoint(tree, params, params_bar, work, work_bar, touch, touch_bar):
             accumulate(touch_bar.gap, i, gap)
             accumulate(work_bar.v, a, v_a)
             accumulate(work_bar.v, b, v_b)
-            give_friction(tree, params_bar, touch_bar, i, row, mu)
+            give_to_point(tree, touch_bar.friction, params_bar.pair_friction, i, row, mu)
             accumulate(params_bar.pair_static_friction, row, mu_s)
             accumulate(params_bar.pair_transition, row, transition)
-            give_stiffness(tree, params_bar, touch_bar, i, row, k)
-            give_damping(tree, params_bar, touch_bar, i, row, d)
+            give_to_point(tree, touch_bar.stiffness, params_bar.pair_stiffness, i, row, k)
+            give_to_point(tree, touch_bar.damping, params_bar.pair_damping, i, row, d)
             accumulate(params_bar.pair_exponent, row, n)

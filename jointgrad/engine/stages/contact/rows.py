@@ -16,7 +16,7 @@ from ....compiler.kernel import inlined, kernel, sweep
 from ....compiler.reverse import adjoint
 from ....compiler.trace import traced
 from ....model.arrays import IMPULSE
-from ...at_points import friction_at, restitution_at
+from ...at_points import at_point
 from .paths import POINT, SPIN, joined, list_members, open_block, reach_roots, three, tree_of
 from .ties import tie_blocks
 
@@ -86,7 +86,8 @@ def point_block(tree, params, work, touch, block, i):
         block.rows[2 * k], work.v[a], work.rise[a], block.rows[2 * k + 1], work.v[b], work.rise[b], dt
     )
     block.b[k] = point_demand(
-        block.closing[k], touch.gap[i], restitution_at(tree, params, touch, i, row), params.pair_stabilisation[row],
+        block.closing[k], touch.gap[i], at_point(tree, touch.restitution, params.pair_restitution, i, row),
+        params.pair_stabilisation[row],
         params.pair_push_limit[row], params.pair_margin[row], dt,
     )  # fmt: skip
     finish(tree, params, work, touch, block, i, k, row)
@@ -110,7 +111,7 @@ def spin_block(tree, params, work, touch, block, i):
 def finish(tree, params, work, touch, block, i, k, row):
     block.active[k] = is_touching(touch.gap[i], params.pair_margin[row])
     block.friction[k] = (
-        friction_at(tree, params, touch, i, row), params.pair_torsion[row], params.pair_rolling[row],
+        at_point(tree, touch.friction, params.pair_friction, i, row), params.pair_torsion[row], params.pair_rolling[row],
     )  # fmt: skip
     block.soft[k] = params.pair_softness[row]
     reach_roots(tree, work, block, k)
