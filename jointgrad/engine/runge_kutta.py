@@ -10,8 +10,9 @@ from ..compiler.kernel import accumulate, kernel, sweep
 from ..compiler.reverse import adjoint
 from ..compiler.trace import traced
 from ..model.arrays import FREE, SPHERICAL
-from .clear import clear_motion, clear_touch, clear_work, zero
+from .clear import clear_motion, clear_touch, clear_work
 from .dynamics import acceleration_adjoint, dynamics, place_adjoint
+from .operators import zero, zero6
 from .stages.contact.loads import loads, loads_adjoint
 from .stages.grafts import grafted_rates, grafted_rates_adjoint, regraft, ungraft
 from .stages.integration import advanced, advanced_adjoint, move, move_adjoint
@@ -109,11 +110,6 @@ def shared_back(load_bar, weight):
     return tuple(weight * x for x in load_bar[:3]), tuple(weight * x for x in load_bar[3:])
 
 
-@traced
-def no_load(anything):
-    return (0.0 * anything,) * 6
-
-
 @sweep
 def mean_weight(k):
     return 1.0 / 6.0 if k == 0 or k == 3 else 1.0 / 3.0
@@ -146,7 +142,7 @@ def runge_kutta(tree, params, assembly, state, work, touch, block, runge, output
         runge.qd[d] = state.qd[d]
     if call.wants_loads != 0:
         for j in range(tree.n_links):
-            runge.load[j] = no_load(dt)
+            runge.load[j] = zero6(dt)
     for k in range(4):
         evaluate(tree, params, assembly, state, work, touch, runge, call, k)
         chart_rates(tree, params, runge, k)
@@ -221,7 +217,7 @@ def runge_kutta_adjoint(
         runge_bar.qdd[d], runge_bar.qdd[n + d], runge_bar.qdd[2 * n + d], runge_bar.qdd[3 * n + d] = a, b, c, e
     if call.wants_loads != 0:
         for j in range(tree.n_links):
-            runge_bar.load[j] = share(no_load(dt), output_bar.force[j], output_bar.torque[j], 1.0)
+            runge_bar.load[j] = share(zero6(dt), output_bar.force[j], output_bar.torque[j], 1.0)
     for k in range(3, -1, -1):
         chart_rates_adjoint(tree, params, params_bar, runge, runge_bar, k)
         evaluate(tree, params, assembly, state, work, touch, runge, call, k)

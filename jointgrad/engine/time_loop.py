@@ -7,8 +7,9 @@ processor's cache. The user's arrays, axes (time, batch, value), are read and wr
 from ..compiler.elementary import select
 from ..compiler.kernel import accumulate, add_lanes, all_finite, gather, kernel, lanes_of, mark, scatter, sweep
 from ..compiler.trace import traced
-from .clear import clear_motion, clear_work, zero
+from .clear import clear_motion, clear_work
 from .dynamics import dynamics
+from .operators import zero
 from .stages.assembly import assembly_stage, assembly_stage_adjoint
 from .stages.contact import contact
 from .stages.contact.margins import margins, nearer, stretch_margins, unstretch_margins

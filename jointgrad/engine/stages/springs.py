@@ -12,6 +12,7 @@ from ...compiler.reverse import adjoint
 from ...compiler.trace import traced
 from ...model.arrays import ANDERSSON, COULOMB, HOLLARS, IMPULSE
 from ..at_points import at_point, give_to_point
+from ..operators import zero6
 
 READS = (
     "touch.point", "touch.normal", "touch.gap", "work.pose", "work.v", "params.pair_friction", "params.pair_static_friction",
@@ -95,11 +96,6 @@ def brown_force(point, normal, gap, v_a, v_b, reference_a, reference_b, mu, mu_s
 
 
 @traced
-def no_force(anything):
-    return (0.0 * anything,) * 6
-
-
-@traced
 def force_alone(push):
     return push[3:]
 
@@ -133,7 +129,7 @@ def force_between(tree, params, work, touch, i):
 @kernel
 def springs(tree, params, work, touch):
     for b in range(tree.n_bodies + 1):
-        work.touch[b] = no_force(params.world_dt[0])
+        work.touch[b] = zero6(params.world_dt[0])
     for i in range(touch.n):
         p = touch.pair[i]
         if tree.pair_law[p] != IMPULSE:
@@ -176,7 +172,7 @@ def force_between_adjoint(tree, params, work, work_bar, touch, touch_bar, i):
 @kernel
 def springs_adjoint(tree, params, params_bar, work, work_bar, touch, touch_bar):
     """Adds to all it touches. The world's own row of work_bar.touch is zero: nothing pushes the world."""
-    work_bar.touch[tree.n_bodies] = no_force(params.world_dt[0])
+    work_bar.touch[tree.n_bodies] = zero6(params.world_dt[0])
     for i in range(touch.n):
         p = touch.pair[i]
         if tree.pair_law[p] != IMPULSE:

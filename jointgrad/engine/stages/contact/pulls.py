@@ -12,8 +12,9 @@ from ....compiler.reverse import adjoint
 from ....compiler.trace import traced
 from ....model.arrays import CONNECT, FREE, JOINT_TIE, MIMIC_ROW, NO_ROW, STOP_ROW
 from ...at_points import at_point, give_to_point
+from ...operators import zero, zero6, zero18
 from .paths import BOUNDED, IN_FIRST, POINT, joined, three
-from .response import free_rates, together, zero, zero6, zero18
+from .response import free_rates, together
 from .rows import point_demand_adjoint, point_rows_adjoint, spin_demand_adjoint, spin_rows_adjoint
 from .ties import (
     connect_demand_adjoint,

@@ -17,6 +17,7 @@ from ....compiler.reverse import adjoint
 from ....compiler.trace import traced
 from ....model.arrays import IMPULSE
 from ...at_points import at_point
+from ...operators import zero9
 from .paths import POINT, SPIN, joined, list_members, open_block, reach_roots, three, tree_of
 from .ties import tie_blocks
 
@@ -137,11 +138,6 @@ def blocks(tree, params, state, work, touch, block):
 
 
 @traced
-def no_coupling(anything):
-    return (0.0 * anything,) * 9
-
-
-@traced
 def with_root(A, at_root, answer):
     return add(A, tuple(motion_work(z, f) for f in three(at_root) for z in three(answer)))
 
@@ -223,7 +219,7 @@ def shared_response(tree, work, block, i, j, A):
 @inlined
 def coupling(tree, params, work, block, k, s):
     """A between two blocks."""
-    A = no_coupling(params.world_dt[0])
+    A = zero9(params.world_dt[0])
     for i in range(2 * k, 2 * k + 2):
         for j in range(2 * s, 2 * s + 2):
             A = shared_response(tree, work, block, i, j, A)
