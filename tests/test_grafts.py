@@ -206,6 +206,19 @@ def test_without_the_compiler():
     np.testing.assert_allclose(qd_next, compiled.qd, atol=1e-12)
 
 
+@pytest.mark.parametrize("target", TARGETS)
+def test_acceleration_without_the_compiler(target):
+    """Networks act on it as in the compiled engine, wherever they change something smooth."""
+    bare, state, u = model_for(target), jg.State(*(x[0] for x in states())), np.ones(3)
+    model = grafted(bare, target)
+    found, plain_of_bare = (plain.acceleration(m, state.q, state.qd, u) for m in (model, bare))
+    np.testing.assert_allclose(found, jg.inspect(model, state, u).qdd, rtol=1e-12, atol=1e-11)
+    acts_by_impulses = (
+        "joint.friction", "pair.friction", "pair.restitution", "contact.friction", "contact.restitution", "contact.depth",
+    )  # fmt: skip
+    assert np.array_equal(found, plain_of_bare) == (target in acts_by_impulses)
+
+
 def test_inspect_sees_what_the_network_does():
     model = model_for("joint.force")
     state = jg.State(*(x[3] for x in states()))

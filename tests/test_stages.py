@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from worlds import kinds_in, tangled
 
-from jointgrad.engine import pipeline, step
+from jointgrad.compiler.kernel import Kernel, Sweep
+from jointgrad.engine import pipeline, runge_kutta, step
 from jointgrad.engine.runtime import address, worker
 from jointgrad.engine.workspace import BLOCK, SCHEMA, TOUCH, WORK
 from jointgrad.model.arrays import PAIR_KINDS
@@ -109,22 +110,27 @@ def test_stages_read_inputs_or_what_is_written_above():
         known |= set(stage.WRITES)
 
 
-def test_the_reverse_calls_the_stages_in_reverse_order():
-    def stages_called(kernel):
-        return [n for n in kernel.fn.__code__.co_names if n.removesuffix("_adjoint") in pipeline.STAGES]
+def stages_called(sweep):
+    """In their order, with those that other sweeps call for it."""
+    found = []
+    for name in sweep.fn.__code__.co_names:
+        value = sweep.fn.__globals__.get(name)
+        if name.removesuffix("_adjoint") in pipeline.STAGES:
+            found.append(name)
+        elif isinstance(value, Sweep) and not isinstance(value, Kernel):
+            found += stages_called(value)
+    return found
 
-    forward, reverse = stages_called(step.step), stages_called(step.step_adjoint)
-    assert forward == [
-        "kinematics",
-        "detection",
-        "springs",
-        "tendons",
-        "forces",
-        "articulated",
-        "contact",
-        "integration",
-    ]
-    assert [n for n in reverse if n != "outputs_adjoint"] == [f"{n}_adjoint" for n in reversed(forward)]
+
+def test_the_reverse_calls_the_stages_in_reverse_order():
+    smooth = ["kinematics", "detection", "springs", "tendons", "forces", "articulated"]
+    for forward, reverse, expected in (
+        (step.step, step.step_adjoint, [*smooth, "contact", "integration"]),
+        (runge_kutta.runge_kutta, runge_kutta.runge_kutta_adjoint, smooth),
+    ):
+        assert stages_called(forward) == expected
+        back = [n for n in stages_called(reverse) if n.endswith("_adjoint") and n != "outputs_adjoint"]
+        assert back == [f"{n}_adjoint" for n in reversed(expected)]
 
 
 def test_the_printed_pipeline_is_the_real_one():

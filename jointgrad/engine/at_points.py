@@ -1,66 +1,21 @@
-"""Values of contact parameters at a point that touches: its own where networks stand at points, else those of its pair."""
+"""A contact parameter at a point that touches: its own where networks stand at points, else that of its pair.
+
+`own` is a field of the touch, `of_pairs` one of params, such as touch.friction and params.pair_friction; or their cotangents.
+"""
 
 from ..compiler.kernel import accumulate, inlined
 
 
 @inlined
-def friction_at(tree, params, touch, i, row):
+def at_point(tree, own, of_pairs, i, row):
     if tree.n_point_nets != 0:
-        return touch.friction[i]
-    return params.pair_friction[row]
+        return own[i]
+    return of_pairs[row]
 
 
 @inlined
-def restitution_at(tree, params, touch, i, row):
+def give_to_point(tree, own, of_pairs, i, row, bar):
     if tree.n_point_nets != 0:
-        return touch.restitution[i]
-    return params.pair_restitution[row]
-
-
-@inlined
-def stiffness_at(tree, params, touch, i, row):
-    if tree.n_point_nets != 0:
-        return touch.stiffness[i]
-    return params.pair_stiffness[row]
-
-
-@inlined
-def damping_at(tree, params, touch, i, row):
-    if tree.n_point_nets != 0:
-        return touch.damping[i]
-    return params.pair_damping[row]
-
-
-# the reverse
-
-
-@inlined
-def give_friction(tree, params_bar, touch_bar, i, row, bar):
-    if tree.n_point_nets != 0:
-        accumulate(touch_bar.friction, i, bar)
+        accumulate(own, i, bar)
     else:
-        accumulate(params_bar.pair_friction, row, bar)
-
-
-@inlined
-def give_restitution(tree, params_bar, touch_bar, i, row, bar):
-    if tree.n_point_nets != 0:
-        accumulate(touch_bar.restitution, i, bar)
-    else:
-        accumulate(params_bar.pair_restitution, row, bar)
-
-
-@inlined
-def give_stiffness(tree, params_bar, touch_bar, i, row, bar):
-    if tree.n_point_nets != 0:
-        accumulate(touch_bar.stiffness, i, bar)
-    else:
-        accumulate(params_bar.pair_stiffness, row, bar)
-
-
-@inlined
-def give_damping(tree, params_bar, touch_bar, i, row, bar):
-    if tree.n_point_nets != 0:
-        accumulate(touch_bar.damping, i, bar)
-    else:
-        accumulate(params_bar.pair_damping, row, bar)
+        accumulate(of_pairs, row, bar)

@@ -1,32 +1,17 @@
 """Setting cotangents to zero before a reverse adds to them."""
 
 from ..compiler.kernel import sweep
-from ..compiler.trace import traced
-
-
-@traced
-def zero(anything):
-    return 0.0 * anything
-
-
-@traced
-def six_zeros(anything):
-    return (0.0 * anything,) * 6
-
-
-@traced
-def three_zeros(anything):
-    return (0.0 * anything,) * 3
+from .operators import zero, zero3, zero6
 
 
 @sweep
 def clear_work(tree, work, work_bar):
     for b in range(tree.n_bodies + 1):
-        work_bar.pose[b] = six_zeros(work.v[b][0])
-        work_bar.v[b] = six_zeros(work.v[b][0])
-    work_bar.c[tree.n_bodies] = six_zeros(work.v[0][0])
+        work_bar.pose[b] = zero6(work.v[b][0])
+        work_bar.v[b] = zero6(work.v[b][0])
+    work_bar.c[tree.n_bodies] = zero6(work.v[0][0])
     for d in range(tree.n_dofs):
-        work_bar.S[d] = six_zeros(work.v[0][0])
+        work_bar.S[d] = zero6(work.v[0][0])
         work_bar.armature[d] = zero(work.v[0][0])
     for t in range(tree.n_tendons):
         work_bar.length[t] = zero(work.v[0][0])
@@ -38,9 +23,9 @@ def clear_work(tree, work, work_bar):
 def clear_touch(tree, touch, touch_bar, params):
     """Cotangents of shapes and of the points that touch."""
     for i in range(tree.n_shapes):
-        touch_bar.shape[i] = six_zeros(params.world_dt[0])
+        touch_bar.shape[i] = zero6(params.world_dt[0])
     for i in range(touch.n):
-        touch_bar.point[i] = touch_bar.normal[i] = touch_bar.force[i] = three_zeros(params.world_dt[0])
+        touch_bar.point[i] = touch_bar.normal[i] = touch_bar.force[i] = zero3(params.world_dt[0])
         touch_bar.gap[i] = zero(params.world_dt[0])
     if tree.n_point_nets != 0:
         for i in range(touch.n):

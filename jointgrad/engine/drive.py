@@ -5,7 +5,7 @@ and speed are those of what it drives times the gear, which feels the force time
 """
 
 from ..compiler.elementary import clamp
-from ..compiler.kernel import accumulate, sweep
+from ..compiler.kernel import accumulate, inlined, sweep
 from ..compiler.reverse import adjoint
 from ..compiler.trace import traced
 from ..model.arrays import POSITION, TORQUE, VELOCITY
@@ -42,17 +42,20 @@ def damper_drive(u, q, rate, gain, damping, bias, gear, control_limit, force_lim
     return gear * clamp(force, *force_limit)
 
 
+@inlined
+def settings_of(params, a):
+    """All that actuator a has of its own."""
+    return (
+        params.actuator_gain[a], params.actuator_damping[a], params.actuator_bias[a], params.actuator_gear[a],
+        params.actuator_control_limit[a], params.actuator_force_limit[a],
+    )  # fmt: skip
+
+
 @sweep
 def drive(tree, params, state, pushed, row, q, rate, a):
     """Adds the force of actuator a, which sees this position and rate, to a row of what it pushes."""
     kind, u = tree.actuator_kind[a], state.u[a]
-    gain, damping, bias, gear = (
-        params.actuator_gain[a],
-        params.actuator_damping[a],
-        params.actuator_bias[a],
-        params.actuator_gear[a],
-    )
-    command, limit = params.actuator_control_limit[a], params.actuator_force_limit[a]
+    gain, damping, bias, gear, command, limit = settings_of(params, a)
     if kind == TORQUE:
         accumulate(pushed, row, torque_drive(u, q, rate, gain, damping, bias, gear, command, limit))
     elif kind == POSITION:
@@ -76,13 +79,7 @@ damper_drive_adjoint = adjoint(damper_drive, DRIVE_INPUTS)
 def drive_adjoint(tree, params, params_bar, state, state_bar, q, rate, bar, q_bar, q_row, rate_bar, rate_row, a):
     """Of actuator a, which saw this position and rate, and whose force has the cotangent `bar`."""
     kind, u = tree.actuator_kind[a], state.u[a]
-    gain, damping, bias, gear = (
-        params.actuator_gain[a],
-        params.actuator_damping[a],
-        params.actuator_bias[a],
-        params.actuator_gear[a],
-    )
-    command, limit = params.actuator_control_limit[a], params.actuator_force_limit[a]
+    gain, damping, bias, gear, command, limit = settings_of(params, a)
     if kind == TORQUE:
         bars = torque_drive_adjoint(u, q, rate, gain, damping, bias, gear, command, limit, bar)
     elif kind == POSITION:

@@ -17,15 +17,12 @@ import numpy as np
 from ..compiler.field import plain_tables
 from ..model.arrays import Model
 from ..model.errors import SimulationError
+from .dynamics import dynamics
 from .gauge import gauge_of
-from .stages.articulated import articulated
 from .stages.assembly import assembly_stage
-from .stages.detection import detection
-from .stages.forces import forces
+from .stages.grafts import grafted_rates
 from .stages.kinematics import kinematics
 from .stages.outputs import outputs
-from .stages.springs import springs
-from .stages.tendons import tendons
 from .step import step as step_kernel
 from .workspace import PARAMS, SCHEMA, lists_of, rows_of
 
@@ -111,15 +108,11 @@ def step(
 def acceleration(
     model: Model, q: Any, qd: Any, u: Any = None, force: Any = None, params: Mapping[str, Any] | None = None
 ) -> Any:
-    """qdd of the state."""
+    """qdd of the state, with what networks and springs do; impulses of contact are no acceleration, and change the next rates."""
     z = _with_state(model, q, qd, u, force, params)
-    kinematics(z.tree, z.params, z.assembly, z.state, z.work)
-    if z.tree.has_soft_contact:
-        detection(z.tree, z.params, z.assembly, z.work, z.touch)
-        springs(z.tree, z.params, z.work, z.touch)
-    tendons(z.tree, z.params, z.state, z.work)
-    forces(z.tree, z.params, z.assembly, z.state, z.work, z.call)
-    articulated(z.tree, z.assembly, z.work, z.call)
+    dynamics(z.tree, z.params, z.assembly, z.state, z.work, z.touch, z.call, z.tree.has_soft_contact)
+    grafted_rates(z.tree, z.params, z.state, z.work)
+    _check_room(z)
     return _joined(z.work.qdd, qd)
 
 

@@ -10,27 +10,12 @@ from ..compiler.kernel import accumulate, kernel, sweep
 from ..compiler.reverse import adjoint
 from ..compiler.trace import traced
 from ..model.arrays import FREE, SPHERICAL
-from .clear import clear_motion, clear_touch, clear_work, zero
-from .stages.articulated import articulated, articulated_adjoint
+from .clear import clear_motion, clear_touch, clear_work
+from .dynamics import acceleration_adjoint, dynamics, place_adjoint
+from .operators import zero, zero6
 from .stages.contact.loads import loads, loads_adjoint
-from .stages.detection import detection, detection_adjoint
-from .stages.forces import forces, forces_adjoint
-from .stages.grafts import (
-    grafted_forces,
-    grafted_forces_adjoint,
-    grafted_rates,
-    grafted_rates_adjoint,
-    grafts,
-    grafts_adjoint,
-    regraft,
-    ungraft,
-)
-from .stages.grafts.points import grafted_springs, grafted_springs_adjoint, point_grafts, point_grafts_adjoint
+from .stages.grafts import grafted_rates, grafted_rates_adjoint, regraft, ungraft
 from .stages.integration import advanced, advanced_adjoint, move, move_adjoint
-from .stages.kinematics import kinematics, kinematics_adjoint
-from .stages.outputs import outputs_adjoint
-from .stages.springs import springs, springs_adjoint
-from .stages.tendons import tendons, tendons_adjoint
 
 
 @traced
@@ -125,11 +110,6 @@ def shared_back(load_bar, weight):
     return tuple(weight * x for x in load_bar[:3]), tuple(weight * x for x in load_bar[3:])
 
 
-@traced
-def no_load(anything):
-    return (0.0 * anything,) * 6
-
-
 @sweep
 def mean_weight(k):
     return 1.0 / 6.0 if k == 0 or k == 3 else 1.0 / 3.0
@@ -142,22 +122,7 @@ def evaluate(tree, params, assembly, state, work, touch, runge, call, k):
         state.q[i] = runge.q[k * tree.n_q + i]
     for d in range(tree.n_dofs):
         state.qd[d] = runge.qd[k * tree.n_dofs + d]
-    kinematics(tree, params, assembly, state, work)
-    if tree.n_nets != 0:
-        grafts(tree, params, assembly, state, work)
-    if tree.has_soft_contact != 0:
-        detection(tree, params, assembly, work, touch)
-        if tree.n_point_nets != 0:
-            point_grafts(tree, params, assembly, state, work, touch)
-        springs(tree, params, work, touch)
-        if tree.n_point_forces != 0:
-            grafted_springs(tree, params, work, touch)
-    if tree.n_tendons != 0:
-        tendons(tree, params, state, work)
-    forces(tree, params, assembly, state, work, call)
-    if tree.n_nets != 0:
-        grafted_forces(tree, params, assembly, state, work)
-    articulated(tree, assembly, work, call)
+    dynamics(tree, params, assembly, state, work, touch, call, tree.has_soft_contact)
     if tree.n_rate_aims != 0:
         grafted_rates(tree, params, state, work)
     for d in range(tree.n_dofs):
@@ -177,7 +142,7 @@ def runge_kutta(tree, params, assembly, state, work, touch, block, runge, output
         runge.qd[d] = state.qd[d]
     if call.wants_loads != 0:
         for j in range(tree.n_links):
-            runge.load[j] = no_load(dt)
+            runge.load[j] = zero6(dt)
     for k in range(4):
         evaluate(tree, params, assembly, state, work, touch, runge, call, k)
         chart_rates(tree, params, runge, k)
@@ -252,7 +217,7 @@ def runge_kutta_adjoint(
         runge_bar.qdd[d], runge_bar.qdd[n + d], runge_bar.qdd[2 * n + d], runge_bar.qdd[3 * n + d] = a, b, c, e
     if call.wants_loads != 0:
         for j in range(tree.n_links):
-            runge_bar.load[j] = share(no_load(dt), output_bar.force[j], output_bar.torque[j], 1.0)
+            runge_bar.load[j] = share(zero6(dt), output_bar.force[j], output_bar.torque[j], 1.0)
     for k in range(3, -1, -1):
         chart_rates_adjoint(tree, params, params_bar, runge, runge_bar, k)
         evaluate(tree, params, assembly, state, work, touch, runge, call, k)
@@ -266,32 +231,19 @@ def runge_kutta_adjoint(
             regraft(tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, touch)
         if tree.n_rate_aims != 0:
             grafted_rates_adjoint(tree, params, state, state_bar, work, work_bar)
-        articulated_adjoint(tree, assembly, assembly_bar, work, work_bar, multiplier, call)
-        if tree.n_nets != 0:
-            grafted_forces_adjoint(tree, params, assembly, assembly_bar, state, state_bar, work, work_bar)
-        forces_adjoint(tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, call)
-        if tree.n_tendons != 0:
-            tendons_adjoint(tree, params, params_bar, state, state_bar, work, work_bar)
-        if tree.has_soft_contact != 0:
-            if call.wants_loads != 0:
-                for j in range(tree.n_links):
-                    output_bar.force[j], output_bar.torque[j] = shared_back(runge_bar.load[j], mean_weight(k))
-                loads_adjoint(
-                    tree, params, params_bar, assembly, assembly_bar, work, work_bar, touch, touch_bar, block, block_bar, output_bar
-                )  # fmt: skip
-            if tree.n_point_forces != 0:
-                grafted_springs_adjoint(tree, params, work, work_bar, touch, touch_bar)
-            springs_adjoint(tree, params, params_bar, work, work_bar, touch, touch_bar)
-            if tree.n_point_nets != 0:
-                point_grafts_adjoint(
-                    tree, params, params_bar, assembly, assembly_bar, state_bar, work, work_bar, touch, touch_bar, call
-                )
-            detection_adjoint(tree, params, params_bar, assembly_bar, work, work_bar, touch, touch_bar)
-        if tree.n_nets != 0:
-            grafts_adjoint(tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, call)
-        if call.wants_outputs != 0 and k == 0:
-            outputs_adjoint(tree, assembly, assembly_bar, work, work_bar, output_bar)
-        kinematics_adjoint(tree, params_bar, assembly_bar, state, state_bar, work, work_bar, call)
+        acceleration_adjoint(
+            tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, multiplier, call
+        )
+        if tree.has_soft_contact != 0 and call.wants_loads != 0:
+            for j in range(tree.n_links):
+                output_bar.force[j], output_bar.torque[j] = shared_back(runge_bar.load[j], mean_weight(k))
+            loads_adjoint(
+                tree, params, params_bar, assembly, assembly_bar, work, work_bar, touch, touch_bar, block, block_bar, output_bar
+            )  # fmt: skip
+        place_adjoint(
+            tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, touch, touch_bar, output_bar,
+            call, tree.has_soft_contact, call.wants_outputs if k == 0 else 0,
+        )  # fmt: skip
         for i in range(m):
             accumulate(state_bar.q, i, runge_bar.q[k * m + i])
         for d in range(n):

@@ -7,19 +7,16 @@ processor's cache. The user's arrays, axes (time, batch, value), are read and wr
 from ..compiler.elementary import select
 from ..compiler.kernel import accumulate, add_lanes, all_finite, gather, kernel, lanes_of, mark, scatter, sweep
 from ..compiler.trace import traced
-from .clear import clear_motion, clear_work, zero
-from .stages.articulated import articulated
+from .clear import clear_motion, clear_work
+from .dynamics import dynamics
+from .operators import zero
 from .stages.assembly import assembly_stage, assembly_stage_adjoint
 from .stages.contact import contact
 from .stages.contact.margins import margins, nearer, stretch_margins, unstretch_margins
 from .stages.detection import detection
-from .stages.forces import forces
-from .stages.grafts import grafted_forces, grafted_rates, grafts, ungraft
-from .stages.grafts.points import grafted_springs, point_grafts
+from .stages.grafts import grafted_rates, ungraft
 from .stages.kinematics import kinematics, kinematics_adjoint
 from .stages.outputs import outputs, outputs_adjoint
-from .stages.springs import springs
-from .stages.tendons import tendons
 from .step import step, step_adjoint
 from .workspace import RECORD
 
@@ -450,23 +447,7 @@ def evaluation(tree, params, gauge, assembly, state, work, touch, block, output,
     fill(state.q, tree.n_q, call.q0, 0, at)
     fill(state.qd, tree.n_dofs, call.qd0, 0, at)
     controls(tree, state, call, at)
-    kinematics(tree, params, assembly, state, work)
-    if tree.n_nets != 0:
-        grafts(tree, params, assembly, state, work)
-    if tree.n_shapes != 0:
-        detection(tree, params, assembly, work, touch)
-    if tree.n_point_nets != 0:
-        point_grafts(tree, params, assembly, state, work, touch)
-    if tree.has_soft_contact != 0:
-        springs(tree, params, work, touch)
-    if tree.n_point_forces != 0:
-        grafted_springs(tree, params, work, touch)
-    if tree.n_tendons != 0:
-        tendons(tree, params, state, work)
-    forces(tree, params, assembly, state, work, call)
-    if tree.n_nets != 0:
-        grafted_forces(tree, params, assembly, state, work)
-    articulated(tree, assembly, work, call)
+    dynamics(tree, params, assembly, state, work, touch, call, tree.n_shapes)
     if tree.has_impulses != 0:
         contact(tree, params, state, work, touch, block)
     if tree.n_rate_aims != 0:

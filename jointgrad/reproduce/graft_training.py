@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 import jointgrad as jg
 
@@ -24,18 +25,24 @@ LOUDNESS = 1e3
 
 def weight_units(model: jg.Model, sees: Sequence[float], says: Sequence[float], graft: int = 0) -> np.ndarray:
     """(n,): sizes of weights of a graft's first and last layers where inputs and outputs have these sizes; 1 for the others."""
+    return by_layer(model, 1.0 / np.asarray(sees), says, graft)
+
+
+def by_layer(model: jg.Model, first: ArrayLike, last: ArrayLike, graft: int = 0) -> np.ndarray:
+    """(n,): a number for every weight of a model. Of a graft's first layer `first`, by input; of its last one `last`, by output,
+    biases as well; their product if that is the same layer; 1 for the others."""
     blueprint = model.topology.grafts[graft]
-    units = np.ones_like(model.params["graft.weight"])
-    last = len(blueprint.sizes) - 2
-    for first in dict.fromkeys(blueprint.first_weights):
-        at = first
+    found = np.ones_like(model.params["graft.weight"])
+    n_layers = len(blueprint.sizes) - 1
+    for start in dict.fromkeys(blueprint.first_weights):
+        at = start
         for k, (a, b) in enumerate(itertools.pairwise(blueprint.sizes)):
-            into = np.ones(a) / np.asarray(sees) if k == 0 else np.ones(a)
-            out = np.broadcast_to(says, b) if k == last else np.ones(b)
-            units[at : at + a * b] = np.outer(into, out).ravel()
-            units[at + a * b : at + (a + 1) * b] = out
+            into = np.broadcast_to(first if k == 0 else 1.0, a)
+            out = np.broadcast_to(last if k == n_layers - 1 else 1.0, b)
+            found[at : at + a * b] = np.outer(into, out).ravel()
+            found[at + a * b : at + (a + 1) * b] = out
             at += (a + 1) * b
-    return units
+    return found
 
 
 class Objective:

@@ -20,6 +20,7 @@ import jointgrad as jg
 
 from ..optimize.progress import Callback, Progress, Stop, bar
 from ..optimize.solvers import Adam, clipped
+from .graft_training import by_layer
 from .kept import Kept
 from .toss import (
     DEFAULTS,
@@ -129,11 +130,9 @@ class Hybrid:
             network = jg.MLP(HIDDEN, "tanh", scale=0.05, seed=10 * seed + k)
             model = jg.graft(model, wiring.target, wiring.inputs, network, mode=wiring.mode, shared=True)
         self.model, self.unit = model, np.ones(model.params["graft.weight"].shape[-1])
-        for wiring, blueprint in zip(wirings, model.topology.grafts, strict=True):
-            spread, first = np.concatenate([SPREAD[name] for name in blueprint.inputs]), blueprint.first_weights[0]
-            self.unit[first : first + len(spread) * HIDDEN[0]] = np.repeat(spread, HIDDEN[0])
-            last = first + blueprint.n_weights
-            self.unit[last - (HIDDEN[-1] + 1) * blueprint.sizes[-1] : last] = 1.0 / wiring.size
+        for k, (wiring, blueprint) in enumerate(zip(wirings, model.topology.grafts, strict=True)):
+            spread = np.concatenate([SPREAD[name] for name in blueprint.inputs])
+            self.unit *= by_layer(model, spread, 1.0 / wiring.size, k)
         self.first = np.array(model.params["graft.weight"])
 
     def _motion(self, tosses: Tosses, z: np.ndarray) -> jg.Trajectory:

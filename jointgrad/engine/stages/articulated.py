@@ -17,6 +17,7 @@ from ...compiler.kernel import accumulate, kernel, sweep
 from ...compiler.reverse import adjoint
 from ...compiler.trace import traced
 from ...model.arrays import FREE
+from ..operators import less, plus, zero, zero6
 
 READS = (
     "work.pose", "work.arm", "work.S", "work.v", "work.c", "work.armature", "work.tau", "work.f", "assembly.inertia",
@@ -81,21 +82,6 @@ def accelerate(S, U, D_inv, u, a):
     return qdd, add(a, scale(S, qdd))
 
 
-@traced
-def plus(a, b):
-    return add(a, b)
-
-
-@traced
-def less(a, b):
-    return sub(a, b)
-
-
-@traced
-def nothing(anything):
-    return (0.0 * anything,) * 6
-
-
 def joint_to_spatial(pose, arm, linear, angular):
     """A force on a free joint (linear in world axes, angular in body axes), about the reference point."""
     return (*add(times(pose[:9], angular), cross(arm, linear)), *linear)
@@ -154,7 +140,7 @@ def inward(tree, work):
 @sweep
 def outward(tree, work):
     n = tree.n_bodies
-    work.rise[n] = nothing(work.v[n][0])
+    work.rise[n] = zero6(work.v[n][0])
     for b in range(n):
         d = tree.dof[b]
         if tree.kind[b] == FREE:
@@ -194,11 +180,6 @@ def minus(x):
 
 
 @traced
-def zero(anything):
-    return 0.0 * anything
-
-
-@traced
 def minus6(x):
     return neg(x)
 
@@ -214,7 +195,7 @@ def multipliers(tree, work, bar, multiplier):
     """mu = -M^-1 bar, and the motion m that it gives each body."""
     n = tree.n_bodies
     for b in range(n + 1):
-        multiplier.p[b] = nothing(work.v[b][0])
+        multiplier.p[b] = zero6(work.v[b][0])
     for b in range(n - 1, -1, -1):
         if tree.kind[b] != FREE:
             first = tree.dof[b]
@@ -224,7 +205,7 @@ def multipliers(tree, work, bar, multiplier):
                 multiplier.u[d], p = effort(work.S[d], work.U[d], work.D_inv[d], minus(bar[d]), p)
                 d -= 1
             accumulate(multiplier.p, tree.parent[b], p)
-    multiplier.m[n] = nothing(work.v[n][0])
+    multiplier.m[n] = zero6(work.v[n][0])
     for b in range(n):
         d = tree.dof[b]
         if tree.kind[b] == FREE:

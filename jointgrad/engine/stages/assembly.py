@@ -13,6 +13,7 @@ from ...compiler.kernel import accumulate, kernel
 from ...compiler.reverse import adjoint
 from ...compiler.trace import traced
 from ...model.arrays import FIXED, FREE, SPHERICAL
+from ..operators import zero10
 
 READS = (
     "params.link_mass", "params.link_com", "params.link_inertia", "params.link_drag_placement", "params.joint_placement",
@@ -68,15 +69,10 @@ def link_in_body(frame, mass, com, rotational):
     return inertia.carried(frame, inertia.about_origin(mass, com, rotational)), add(frame[9:], times(frame[:9], com))
 
 
-@traced
-def nothing(anything):
-    return (0.0 * anything,) * 10
-
-
 @kernel
 def assembly_stage(tree, params, gauge, assembly):
     for b in range(tree.n_bodies):
-        assembly.inertia[b] = nothing(params.world_dt[0])
+        assembly.inertia[b] = zero10(params.world_dt[0])
     assembly.frame_pose[tree.n_frames] = world_frame(params.world_dt[0])
     for i in range(tree.n_frames):
         parent = assembly.frame_pose[tree.frame_parent[i]]
@@ -142,7 +138,7 @@ def assembly_stage_adjoint(tree, params, params_bar, gauge, assembly, assembly_b
         )  # fmt: skip
     for j in range(tree.n_links):
         f = tree.link_frame[j]
-        inertia_bar = nothing(params.world_dt[0])
+        inertia_bar = zero10(params.world_dt[0])
         if tree.link_body[j] < tree.n_bodies:
             inertia_bar = assembly_bar.inertia[tree.link_body[j]]
         force, mass, com, rotational = moved_link_adjoint(

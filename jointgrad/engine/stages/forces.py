@@ -14,6 +14,7 @@ from ...compiler.reverse import adjoint
 from ...compiler.trace import traced
 from ...model.arrays import FREE, SPHERICAL
 from ..drive import drive, drive_adjoint
+from ..operators import zero6
 from ..workspace import IMPLICIT_DAMPING
 
 READS = (
@@ -91,11 +92,6 @@ def drag(pose, reference, frame, v, size, density, viscosity):
     return (*add(times(R, tuple(torque)), cross(arm, push)), *push)
 
 
-@traced
-def none(anything):
-    return (0.0 * anything,) * 6
-
-
 @kernel
 def forces(tree, params, assembly, state, work, call):
     for b in range(tree.n_bodies):
@@ -134,7 +130,7 @@ def forces(tree, params, assembly, state, work, call):
             accumulate(work.tau, tree.term_dof[k], share(params.tendon_coefficient[k], work.pull[t]))
     if call.force != 0 or call.has_drag != 0 or tree.has_soft_contact != 0 or tree.n_link_aims != 0:
         for b in range(tree.n_bodies):
-            work.f[b] = none(work.pose[b][0])
+            work.f[b] = zero6(work.pose[b][0])
             if tree.has_soft_contact != 0:
                 work.f[b] = work.touch[b]
     if call.has_drag != 0:

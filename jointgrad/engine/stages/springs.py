@@ -7,11 +7,12 @@ Tiny Differentiable Simulator, but with the slip taken across the true normal (i
 from ...algebra.spatial import add, scale, sub
 from ...algebra.vector import cross, dot
 from ...compiler.elementary import detached, exp, inverse, log, maximum, minimum, safe_div, safe_norm, select, tanh
-from ...compiler.kernel import accumulate, kernel, sweep
+from ...compiler.kernel import accumulate, inlined, kernel, sweep
 from ...compiler.reverse import adjoint
 from ...compiler.trace import traced
 from ...model.arrays import ANDERSSON, COULOMB, HOLLARS, IMPULSE
-from ..at_points import damping_at, friction_at, give_damping, give_friction, give_stiffness, stiffness_at
+from ..at_points import at_point, give_to_point
+from ..operators import zero6
 
 READS = (
     "touch.point", "touch.normal", "touch.gap", "work.pose", "work.v", "params.pair_friction", "params.pair_static_friction",
@@ -95,45 +96,40 @@ def brown_force(point, normal, gap, v_a, v_b, reference_a, reference_b, mu, mu_s
 
 
 @traced
-def no_force(anything):
-    return (0.0 * anything,) * 6
-
-
-@traced
 def force_alone(push):
     return push[3:]
 
 
-@sweep
-def force_between(tree, params, work, touch, i):
+@inlined
+def given_to_laws(tree, params, work, touch, i):
+    """What contact_force is given of a point, but for the law."""
     p = touch.pair[i]
     row, a, b = tree.pair_row[p], tree.shape_body[tree.pair_a[p]], tree.shape_body[tree.pair_b[p]]
-    point, normal, gap, v_a, v_b = touch.point[i], touch.normal[i], touch.gap[i], work.v[a], work.v[b]
-    at_a, at_b = work.pose[tree.reference[a]], work.pose[tree.reference[b]]
-    mu, mu_s, transition = (
-        friction_at(tree, params, touch, i, row),
-        params.pair_static_friction[row],
-        params.pair_transition[row],
-    )
-    k, d, n = (
-        stiffness_at(tree, params, touch, i, row),
-        damping_at(tree, params, touch, i, row),
-        params.pair_exponent[row],
-    )
-    law = tree.pair_law[p]
+    return (
+        touch.point[i], touch.normal[i], touch.gap[i], work.v[a], work.v[b], work.pose[tree.reference[a]],
+        work.pose[tree.reference[b]], at_point(tree, touch.friction, params.pair_friction, i, row),
+        params.pair_static_friction[row], params.pair_transition[row],
+        at_point(tree, touch.stiffness, params.pair_stiffness, i, row),
+        at_point(tree, touch.damping, params.pair_damping, i, row), params.pair_exponent[row],
+    )  # fmt: skip
+
+
+@sweep
+def force_between(tree, params, work, touch, i):
+    law, given = tree.pair_law[touch.pair[i]], given_to_laws(tree, params, work, touch, i)
     if law == COULOMB:
-        return coulomb_force(point, normal, gap, v_a, v_b, at_a, at_b, mu, mu_s, transition, k, d, n)
+        return coulomb_force(*given)
     if law == ANDERSSON:
-        return andersson_force(point, normal, gap, v_a, v_b, at_a, at_b, mu, mu_s, transition, k, d, n)
+        return andersson_force(*given)
     if law == HOLLARS:
-        return hollars_force(point, normal, gap, v_a, v_b, at_a, at_b, mu, mu_s, transition, k, d, n)
-    return brown_force(point, normal, gap, v_a, v_b, at_a, at_b, mu, mu_s, transition, k, d, n)
+        return hollars_force(*given)
+    return brown_force(*given)
 
 
 @kernel
 def springs(tree, params, work, touch):
     for b in range(tree.n_bodies + 1):
-        work.touch[b] = no_force(params.world_dt[0])
+        work.touch[b] = zero6(params.world_dt[0])
     for i in range(touch.n):
         p = touch.pair[i]
         if tree.pair_law[p] != IMPULSE:
@@ -161,33 +157,22 @@ def with_own(push_bar, force_bar):
 @sweep
 def force_between_adjoint(tree, params, work, work_bar, touch, touch_bar, i):
     p = touch.pair[i]
-    row, a, b = tree.pair_row[p], tree.shape_body[tree.pair_a[p]], tree.shape_body[tree.pair_b[p]]
-    point, normal, gap, v_a, v_b = touch.point[i], touch.normal[i], touch.gap[i], work.v[a], work.v[b]
-    at_a, at_b = work.pose[tree.reference[a]], work.pose[tree.reference[b]]
-    mu, mu_s, transition = (
-        friction_at(tree, params, touch, i, row),
-        params.pair_static_friction[row],
-        params.pair_transition[row],
-    )
-    k, d, n = (
-        stiffness_at(tree, params, touch, i, row),
-        damping_at(tree, params, touch, i, row),
-        params.pair_exponent[row],
-    )
-    law, bars = tree.pair_law[p], (with_own(work_bar.touch[a], touch_bar.force[i]), work_bar.touch[b])
+    a, b = tree.shape_body[tree.pair_a[p]], tree.shape_body[tree.pair_b[p]]
+    law, given = tree.pair_law[p], given_to_laws(tree, params, work, touch, i)
+    bars = with_own(work_bar.touch[a], touch_bar.force[i]), work_bar.touch[b]
     if law == COULOMB:
-        return coulomb_force_adjoint(point, normal, gap, v_a, v_b, at_a, at_b, mu, mu_s, transition, k, d, n, bars)
+        return coulomb_force_adjoint(*given, bars)
     if law == ANDERSSON:
-        return andersson_force_adjoint(point, normal, gap, v_a, v_b, at_a, at_b, mu, mu_s, transition, k, d, n, bars)
+        return andersson_force_adjoint(*given, bars)
     if law == HOLLARS:
-        return hollars_force_adjoint(point, normal, gap, v_a, v_b, at_a, at_b, mu, mu_s, transition, k, d, n, bars)
-    return brown_force_adjoint(point, normal, gap, v_a, v_b, at_a, at_b, mu, mu_s, transition, k, d, n, bars)
+        return hollars_force_adjoint(*given, bars)
+    return brown_force_adjoint(*given, bars)
 
 
 @kernel
 def springs_adjoint(tree, params, params_bar, work, work_bar, touch, touch_bar):
     """Adds to all it touches. The world's own row of work_bar.touch is zero: nothing pushes the world."""
-    work_bar.touch[tree.n_bodies] = no_force(params.world_dt[0])
+    work_bar.touch[tree.n_bodies] = zero6(params.world_dt[0])
     for i in range(touch.n):
         p = touch.pair[i]
         if tree.pair_law[p] != IMPULSE:
@@ -200,9 +185,9 @@ def springs_adjoint(tree, params, params_bar, work, work_bar, touch, touch_bar):
             accumulate(touch_bar.gap, i, gap)
             accumulate(work_bar.v, a, v_a)
             accumulate(work_bar.v, b, v_b)
-            give_friction(tree, params_bar, touch_bar, i, row, mu)
+            give_to_point(tree, touch_bar.friction, params_bar.pair_friction, i, row, mu)
             accumulate(params_bar.pair_static_friction, row, mu_s)
             accumulate(params_bar.pair_transition, row, transition)
-            give_stiffness(tree, params_bar, touch_bar, i, row, k)
-            give_damping(tree, params_bar, touch_bar, i, row, d)
+            give_to_point(tree, touch_bar.stiffness, params_bar.pair_stiffness, i, row, k)
+            give_to_point(tree, touch_bar.damping, params_bar.pair_damping, i, row, d)
             accumulate(params_bar.pair_exponent, row, n)

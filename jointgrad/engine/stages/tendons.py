@@ -9,6 +9,7 @@ from ...compiler.kernel import accumulate, kernel, sweep
 from ...compiler.reverse import adjoint
 from ...compiler.trace import traced
 from ..drive import drive, drive_adjoint
+from ..operators import zero
 
 READS = (
     "state.q", "state.qd", "state.u", "params.actuator_gain", "params.actuator_damping", "params.actuator_bias",
@@ -16,11 +17,6 @@ READS = (
     "params.tendon_damping", "params.tendon_rest", "params.tendon_coefficient", "params.world_dt",
 )  # fmt: skip
 WRITES = ("work.length", "work.speed", "work.pull")
-
-
-@traced
-def slack(anything):
-    return 0.0 * anything
 
 
 @traced
@@ -38,8 +34,8 @@ def tendon_pull(length, speed, stiffness, damping, rest):
 
 @sweep
 def stretch_tendon(tree, params, state, work, t):
-    work.length[t] = slack(params.world_dt[0])
-    work.speed[t] = slack(params.world_dt[0])
+    work.length[t] = zero(params.world_dt[0])
+    work.speed[t] = zero(params.world_dt[0])
     for k in range(tree.tendon_first[t], tree.tendon_first[t + 1]):
         coefficient = params.tendon_coefficient[k]
         accumulate(work.length, t, part(coefficient, state.q[tree.term_q[k]]))

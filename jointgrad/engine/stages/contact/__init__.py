@@ -8,11 +8,12 @@ another outcome was).
 """
 
 from ....compiler.kernel import kernel, sweep
+from ...operators import zero
 from ..articulated import multipliers
 from .gauss_seidel import matrix_adjoint, sweeps, sweeps_adjoint
 from .loads import loads_felt
 from .pulls import impulse_cotangents, rows_adjoint
-from .response import inertia_adjoint, kicks, mixtures, zero
+from .response import inertia_adjoint, kicks, mixtures
 from .rows import blocks, couplings, own_couplings
 from .running_sums import sums, sums_adjoint
 

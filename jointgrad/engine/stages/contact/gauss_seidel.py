@@ -10,11 +10,11 @@ clamped, so that the reverse needs nothing else. It is that of what was computed
 Algorithm 1, corrected).
 """
 
-from ....algebra.spatial import add
 from ....compiler.elementary import clamp, inverse, maximum, root, safe_div, select
 from ....compiler.kernel import accumulate, inlined, kernel, sweep
 from ....compiler.reverse import adjoint
 from ....compiler.trace import traced
+from ...operators import plus, zero3, zero4, zero9
 from .paths import POINT, SPIN
 
 # a row that no impulse can move (a direction that the joints do not have) takes no part
@@ -120,15 +120,10 @@ def bounded_update(x, y, G, low, high):
     return s0, s1, s2, 0.0 * s0
 
 
-@traced
-def still(anything):
-    return (0.0 * anything,) * 4
-
-
 @sweep
 def prepare(tree, params, block):
     for k in range(block.n):
-        block.x[k] = still(params.world_dt[0])
+        block.x[k] = zero4(params.world_dt[0])
         own = block.own[k]
         is_cone = block.kind[k] == POINT and tree.is_cone != 0
         if is_cone:
@@ -184,7 +179,7 @@ def update(tree, block, t, k, newest):
 @kernel
 def sweeps(tree, params, block):
     prepare(tree, params, block)
-    newest = still(params.world_dt[0])
+    newest = zero4(params.world_dt[0])
     for t in range(tree.sweeps):
         for k in range(block.n):
             newest = update(tree, block, t, k, newest)
@@ -297,27 +292,17 @@ def update_adjoint(tree, block, block_bar, t, k):
     block_bar.e[t * n + k], block_bar.x[k] = clamped_reverse(tree, block, block_bar, t, k, x_bar)
 
 
-@traced
-def none3(anything):
-    return (0.0 * anything,) * 3
-
-
 @kernel
 def sweeps_adjoint(tree, params, block, block_bar):
     """Reads block_bar.x, cotangents of the last impulses. Overwrites those of trial values, friction and bounds."""
     for k in range(block.n):
-        block_bar.friction[k] = block_bar.low[k] = block_bar.high[k] = none3(params.world_dt[0])
+        block_bar.friction[k] = block_bar.low[k] = block_bar.high[k] = zero3(params.world_dt[0])
     for t in range(tree.sweeps - 1, -1, -1):
         for k in range(block.n - 1, -1, -1):
             update_adjoint(tree, block, block_bar, t, k)
 
 
 # A_bar from the two histories, once, after all sweeps -------------------------------------------------------------------
-
-
-@traced
-def none9(anything):
-    return (0.0 * anything,) * 9
 
 
 @traced
@@ -337,11 +322,6 @@ def own_cone_bar(late, early):
     return tuple(
         0.0 if i == j == 0 else late[3 * i + j] if j == 0 else early[3 * i + j] for i in range(3) for j in range(3)
     )
-
-
-@traced
-def plus3(a, b):
-    return add(a, b)
 
 
 @traced
@@ -376,7 +356,7 @@ def with_mirror(A_bar, mirror):
 @inlined
 def history(tree, params, block, block_bar, k, s, is_late):
     """Sum over sweeps of e_k x_s^T, with x_s from before or after the sweep."""
-    n, total = block.n, none9(params.world_dt[0])
+    n, total = block.n, zero9(params.world_dt[0])
     for t in range(tree.sweeps):
         x = block.x[(t + is_late) * n + s]
         total = plus_dyad(total, block_bar.e[t * n + k], (x[0], x[1], x[2]))
@@ -389,9 +369,9 @@ def matrix_adjoint(tree, params, block, block_bar):
     n = block.n
     for k in range(n):
         is_cone = block.kind[k] == POINT and tree.is_cone != 0
-        start_bar = none3(params.world_dt[0])
+        start_bar = zero3(params.world_dt[0])
         for t in range(tree.sweeps):
-            start_bar = plus3(start_bar, block_bar.e[t * n + k])
+            start_bar = plus(start_bar, block_bar.e[t * n + k])
         block_bar.b[k], D_bar = from_start(block.D[k], block.b[k], start_bar)
         own = block.own[k]
         for p in range(block.first[k], block.first[k + 1]):

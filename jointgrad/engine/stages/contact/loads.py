@@ -10,6 +10,7 @@ from ....compiler.kernel import accumulate, kernel, sweep
 from ....compiler.reverse import adjoint
 from ....compiler.trace import traced
 from ....model.arrays import IMPULSE
+from ...operators import less, plus, zero3
 from .paths import BOUNDED, POINT
 from .rows import tangents
 
@@ -35,11 +36,6 @@ def about_centre(point, force, pose, com):
 @traced
 def opposite(force):
     return neg(force)
-
-
-@traced
-def none(anything):
-    return (0.0 * anything,) * 3
 
 
 @sweep
@@ -76,7 +72,7 @@ def last_impulse(tree, block, k):
 def loads(tree, params, assembly, work, touch, block, output):
     dt = params.world_dt[0]
     for j in range(tree.n_links):
-        output.force[j] = output.torque[j] = none(dt)
+        output.force[j] = output.torque[j] = zero3(dt)
     for i in range(touch.n):
         if tree.pair_law[touch.pair[i]] != IMPULSE:
             load_links(tree, assembly, work, touch, output, i, touch.force[i])
@@ -106,16 +102,6 @@ force_of_impulses_adjoint = adjoint(force_of_impulses, "normal x dt")
 moved_about_centre_adjoint = adjoint(moved_about_centre, "point force com delta", at_zero="delta")
 
 
-@traced
-def sum_of(a, b):
-    return add(a, b)
-
-
-@traced
-def difference(a, b):
-    return sub(a, b)
-
-
 @sweep
 def load_link_adjoint(tree, assembly, assembly_bar, work, work_bar, touch, touch_bar, output_bar, i, j, force):
     """Cotangent of the force on link j at point i."""
@@ -126,7 +112,7 @@ def load_link_adjoint(tree, assembly, assembly_bar, work, work_bar, touch, touch
     accumulate(touch_bar.point, i, point_bar)
     accumulate(assembly_bar.com, j, com_bar)
     accumulate(work_bar.pose, b, pose_bar)
-    return sum_of(force_bar, output_bar.force[j])
+    return plus(force_bar, output_bar.force[j])
 
 
 @sweep
@@ -137,7 +123,7 @@ def load_links_adjoint(tree, assembly, assembly_bar, work, work_bar, touch, touc
     b = load_link_adjoint(
         tree, assembly, assembly_bar, work, work_bar, touch, touch_bar, output_bar, i, link_b(tree, touch, i), opposite(force)
     )  # fmt: skip
-    return difference(a, b)
+    return less(a, b)
 
 
 @kernel
@@ -153,7 +139,7 @@ def loads_adjoint(
             )
             accumulate(touch_bar.force, i, bar)
     for k in range(block.n):
-        block_bar.load[k] = none(dt)
+        block_bar.load[k] = zero3(dt)
         if block.kind[k] != BOUNDED:
             i, x = block.source[k], last_impulse(tree, block, k)
             if block.kind[k] == POINT:
@@ -162,7 +148,7 @@ def loads_adjoint(
                     tree, assembly, assembly_bar, work, work_bar, touch, touch_bar, output_bar, i, force
                 )
             else:
-                bar = difference(output_bar.torque[link_a(tree, touch, i)], output_bar.torque[link_b(tree, touch, i)])
+                bar = less(output_bar.torque[link_a(tree, touch, i)], output_bar.torque[link_b(tree, touch, i)])
             normal_bar, block_bar.load[k], dt_bar = force_of_impulses_adjoint(touch.normal[i], x, dt, bar)
             accumulate(touch_bar.normal, i, normal_bar)
             accumulate(params_bar.world_dt, 0, dt_bar)

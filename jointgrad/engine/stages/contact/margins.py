@@ -13,7 +13,7 @@ from ....compiler.elementary import inverse, maximum, minimum, safe_norm, select
 from ....compiler.kernel import inlined, kernel, sweep
 from ....compiler.trace import traced
 from ....model.arrays import IMPULSE, JOINT_TIE, PAIR_KINDS, STOP_ROW
-from ...at_points import restitution_at
+from ...at_points import at_point
 from .gauss_seidel import changed, gathered
 from .paths import BOUNDED, POINT, SPIN
 from .response import no_sums, push
@@ -278,7 +278,8 @@ def point_record(tree, params, work, touch, block, record, k):
     row = tree.pair_row[touch.pair[i]]
     return with_point(
         record, block.active[k], block.x[T * n + k], block.friction[k], 1.0 * tree.is_cone, block.closing[k], speed, touch.gap[i],
-        restitution_at(tree, params, touch, i, row), params.pair_stabilisation[row], params.pair_push_limit[row],
+        at_point(tree, touch.restitution, params.pair_restitution, i, row),
+        params.pair_stabilisation[row], params.pair_push_limit[row],
         params.world_dt[0], weight_of(seed_of(block, touch, k), -1),
     )  # fmt: skip
 

@@ -5,10 +5,11 @@ what the joints take (Featherstone 2008, sec. 7.3, on forces alone).
 """
 
 from ....algebra import inertia
-from ....algebra.spatial import add, scale, sub
+from ....algebra.spatial import scale, sub
 from ....algebra.spatial import work as motion_work
 from ....compiler.kernel import inlined, sweep
 from ....compiler.trace import traced
+from ...operators import plus
 
 # kinds of blocks: a point with Coulomb friction, its torsion and rolling, rows with fixed bounds
 POINT, SPIN, BOUNDED = range(3)
@@ -34,11 +35,6 @@ def passed(S, U, D_inv, rows):
 @traced
 def answer_of(F, rows):
     return joined(inertia.solve(F, row) for row in three(rows))
-
-
-@traced
-def both(a, b):
-    return add(a, b)
 
 
 @sweep
@@ -93,7 +89,7 @@ def reach_roots(tree, work, block, k):
     f = along_path(tree, work, block, a, block.rows[a], tree.path_length[block.body[a]] - 1, fork)
     g = along_path(tree, work, block, b, block.rows[b], tree.path_length[block.body[b]] - 1, fork)
     if is_joined:
-        f = along_path(tree, work, block, a, both(f, g), fork - 1, 0)
+        f = along_path(tree, work, block, a, plus(f, g), fork - 1, 0)
     settle(work, block, a, f)
     settle(work, block, b, g)
 

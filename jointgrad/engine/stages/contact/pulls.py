@@ -11,9 +11,10 @@ from ....compiler.kernel import accumulate, kernel, sweep
 from ....compiler.reverse import adjoint
 from ....compiler.trace import traced
 from ....model.arrays import CONNECT, FREE, JOINT_TIE, MIMIC_ROW, NO_ROW, STOP_ROW
-from ...at_points import give_friction, give_restitution, restitution_at
+from ...at_points import at_point, give_to_point
+from ...operators import zero, zero6, zero18
 from .paths import BOUNDED, IN_FIRST, POINT, joined, three
-from .response import free_rates, together, zero, zero6, zero18
+from .response import free_rates, together
 from .rows import point_demand_adjoint, point_rows_adjoint, spin_demand_adjoint, spin_rows_adjoint
 from .ties import (
     connect_demand_adjoint,
@@ -114,11 +115,12 @@ def point_adjoint(tree, params, params_bar, work, work_bar, multiplier, touch, t
     row, a, b = tree.pair_row[p], tree.shape_body[tree.pair_a[p]], tree.shape_body[tree.pair_b[p]]
     if block.kind[k] == POINT:
         closing_bar, gap, restitution, stabilisation, push_limit, dt_bar = point_demand_adjoint(
-            block.closing[k], touch.gap[i], restitution_at(tree, params, touch, i, row), params.pair_stabilisation[row],
+            block.closing[k], touch.gap[i], at_point(tree, touch.restitution, params.pair_restitution, i, row),
+            params.pair_stabilisation[row],
             params.pair_push_limit[row], params.pair_margin[row], dt, block_bar.b[k],
         )  # fmt: skip
         accumulate(touch_bar.gap, i, gap)
-        give_restitution(tree, params_bar, touch_bar, i, row, restitution)
+        give_to_point(tree, touch_bar.restitution, params_bar.pair_restitution, i, row, restitution)
         accumulate(params_bar.pair_stabilisation, row, stabilisation)
         accumulate(params_bar.pair_push_limit, row, push_limit)
         accumulate(params_bar.world_dt, 0, dt_bar)
@@ -132,7 +134,7 @@ def point_adjoint(tree, params, params_bar, work, work_bar, multiplier, touch, t
         bars = sides_adjoint(tree, params, work, work_bar, multiplier, block, block_bar, k, closing_bar)
         normal = spin_rows_adjoint(touch.normal[i], bars)
     accumulate(touch_bar.normal, i, normal)
-    give_friction(tree, params_bar, touch_bar, i, row, block_bar.friction[k][0])
+    give_to_point(tree, touch_bar.friction, params_bar.pair_friction, i, row, block_bar.friction[k][0])
     accumulate(params_bar.pair_torsion, row, block_bar.friction[k][1])
     accumulate(params_bar.pair_rolling, row, block_bar.friction[k][2])
     accumulate(params_bar.pair_softness, row, block_bar.soft[k])

@@ -14,33 +14,9 @@ from ....compiler.kernel import accumulate, inlined, kernel, sweep
 from ....compiler.reverse import adjoint
 from ....compiler.trace import traced
 from ....model.arrays import FREE
+from ...operators import plus, zero, zero3, zero6, zero10, zero18
 from ..articulated import accelerate
 from .paths import IN_FIRST, joined, list_members, three
-
-
-@traced
-def zero(anything):
-    return 0.0 * anything
-
-
-@traced
-def zero3(anything):
-    return (0.0 * anything,) * 3
-
-
-@traced
-def zero6(anything):
-    return (0.0 * anything,) * 6
-
-
-@traced
-def zero10(anything):
-    return (0.0 * anything,) * 10
-
-
-@traced
-def zero18(anything):
-    return (0.0 * anything,) * 18
 
 
 @traced
@@ -306,17 +282,12 @@ def pull_root(tree, params, work, work_bar, multiplier, block, block_bar, t):
     bar = inertia_of_dyad(I, block.motion[root], multiplier.m[root])
     for i in range(block.member_first[t], block.member_first[t + 1]):
         side = block.member[i]
-        bar = plus_ten(bar, root_pull(I, block.answer[side], block_bar.W_root[side]))
+        bar = plus(bar, root_pull(I, block.answer[side], block_bar.W_root[side]))
     accumulate(block_bar.composite_bar, root, bar)
     d = tree.dof[root]
     armature, force = own_armature_adjoint(work.armature[d], work.pose[root], work.pose[tree.reference[root]], bar)
     accumulate(work_bar.armature, d, armature)
     accumulate(work_bar.pose, root, force)
-
-
-@traced
-def plus_ten(a, b):
-    return add(a, b)
 
 
 @inlined

@@ -16,7 +16,8 @@ from ....compiler.kernel import inlined, kernel, sweep
 from ....compiler.reverse import adjoint
 from ....compiler.trace import traced
 from ....model.arrays import IMPULSE
-from ...at_points import friction_at, restitution_at
+from ...at_points import at_point
+from ...operators import zero9
 from .paths import POINT, SPIN, joined, list_members, open_block, reach_roots, three, tree_of
 from .ties import tie_blocks
 
@@ -86,7 +87,8 @@ def point_block(tree, params, work, touch, block, i):
         block.rows[2 * k], work.v[a], work.rise[a], block.rows[2 * k + 1], work.v[b], work.rise[b], dt
     )
     block.b[k] = point_demand(
-        block.closing[k], touch.gap[i], restitution_at(tree, params, touch, i, row), params.pair_stabilisation[row],
+        block.closing[k], touch.gap[i], at_point(tree, touch.restitution, params.pair_restitution, i, row),
+        params.pair_stabilisation[row],
         params.pair_push_limit[row], params.pair_margin[row], dt,
     )  # fmt: skip
     finish(tree, params, work, touch, block, i, k, row)
@@ -110,7 +112,7 @@ def spin_block(tree, params, work, touch, block, i):
 def finish(tree, params, work, touch, block, i, k, row):
     block.active[k] = is_touching(touch.gap[i], params.pair_margin[row])
     block.friction[k] = (
-        friction_at(tree, params, touch, i, row), params.pair_torsion[row], params.pair_rolling[row],
+        at_point(tree, touch.friction, params.pair_friction, i, row), params.pair_torsion[row], params.pair_rolling[row],
     )  # fmt: skip
     block.soft[k] = params.pair_softness[row]
     reach_roots(tree, work, block, k)
@@ -133,11 +135,6 @@ def blocks(tree, params, state, work, touch, block):
 
 
 # couplings --------------------------------------------------------------------------------------------------------------
-
-
-@traced
-def no_coupling(anything):
-    return (0.0 * anything,) * 9
 
 
 @traced
@@ -222,7 +219,7 @@ def shared_response(tree, work, block, i, j, A):
 @inlined
 def coupling(tree, params, work, block, k, s):
     """A between two blocks."""
-    A = no_coupling(params.world_dt[0])
+    A = zero9(params.world_dt[0])
     for i in range(2 * k, 2 * k + 2):
         for j in range(2 * s, 2 * s + 2):
             A = shared_response(tree, work, block, i, j, A)

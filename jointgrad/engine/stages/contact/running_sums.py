@@ -14,6 +14,7 @@ from ....algebra.spatial import work as motion_work
 from ....algebra.vector import dot
 from ....compiler.kernel import accumulate, inlined, kernel, sweep
 from ....compiler.trace import traced
+from ...operators import less, plus, zero, zero3, zero4, zero9, zero18
 from .gauss_seidel import (
     changed,
     clamped,
@@ -21,17 +22,13 @@ from .gauss_seidel import (
     cone_steps_adjoint,
     from_coupling,
     from_start,
-    none3,
-    none9,
-    plus3,
     prepare,
     row_steps_adjoint,
-    still,
     trace_of,
     with_mirror,
 )
 from .paths import IN_FIRST, POINT, joined, three
-from .response import all_answers, mix_with, no_sums, push, zero, zero3, zero18
+from .response import all_answers, mix_with, no_sums, push
 
 
 @traced
@@ -68,7 +65,7 @@ def tried(start, x, D, soft, felt):
 def sums(tree, params, work, block):
     prepare(tree, params, block)
     no_sums(tree, params, block.pushed, block.motion)
-    n, newest = block.n, still(params.world_dt[0])
+    n, newest = block.n, zero4(params.world_dt[0])
     for t in range(tree.sweeps):
         for k in range(n):
             x = block.x[t * n + k]
@@ -95,8 +92,8 @@ def begin(tree, params, work, block, block_bar):
     for b in range(tree.n_bodies):
         block_bar.motion[b] = block.motion[b]
     for k in range(block.n):
-        block_bar.friction[k] = block_bar.low[k] = block_bar.high[k] = block_bar.D[k] = block_bar.e[k] = none3(nothing)
-        block_bar.A[k], block_bar.soft[k] = none9(nothing), zero(nothing)
+        block_bar.friction[k] = block_bar.low[k] = block_bar.high[k] = block_bar.D[k] = block_bar.e[k] = zero3(nothing)
+        block_bar.A[k], block_bar.soft[k] = zero9(nothing), zero(nothing)
         for side in range(2 * k, 2 * k + 2):
             block_bar.W_root[side] = zero18(nothing)
             for d in range(tree.most_dofs):
@@ -155,11 +152,6 @@ def before_change(felt, A, soft, change):
     """What a block felt before it changed its own impulses."""
     own = tuple(dot(A[3 * i : 3 * i + 3], change) - soft * change[i] for i in range(3))
     return tuple(f - o for f, o in zip(felt, own, strict=True))
-
-
-@traced
-def difference(a, b):
-    return tuple(p - q for p, q in zip(a, b, strict=True))
 
 
 @traced
@@ -240,7 +232,7 @@ def undo(tree, params, work, block, block_bar, t, k):
     x = block.x[t * block.n + k]
     change = changed(block.x[(t + 1) * block.n + k], x)
     felt, change_bar = both_felt_by(tree, params, work, block, block_bar, k)
-    e, _ = clamped_reverse(tree, block, block_bar, t, k, plus3(block_bar.x[k], change_bar))
+    e, _ = clamped_reverse(tree, block, block_bar, t, k, plus(block_bar.x[k], change_bar))
     old_bar, D_bar, soft_bar, felt_bar = tried_reverse(
         x, block.D[k], block.soft[k], before_change(felt, block.A[k], block.soft[k], change), e
     )
@@ -248,7 +240,7 @@ def undo(tree, params, work, block, block_bar, t, k):
         old_bar, G_bar = own_cone_change(block.G[k], e, change, old_bar)
     else:
         old_bar, G_bar = own_change(block.G[k], e, change, old_bar)
-    block_bar.x[k] = difference(old_bar, change_bar)
+    block_bar.x[k] = less(old_bar, change_bar)
     accumulate(block_bar.e, k, e)
     accumulate(block_bar.D, k, D_bar)
     accumulate(block_bar.soft, k, soft_bar)
@@ -260,7 +252,7 @@ def undo(tree, params, work, block, block_bar, t, k):
 def own_adjoint(tree, params, block, block_bar, k):
     """What a block's steps and its rows' sight of each other give its own 3 x 3 of A."""
     block_bar.b[k], D_bar = from_start(block.D[k], block.b[k], block_bar.e[k])
-    A_bar, D_bar = from_coupling(block.D[k], block.A[k], block_bar.A[k], plus3(D_bar, block_bar.D[k]))
+    A_bar, D_bar = from_coupling(block.D[k], block.A[k], block_bar.A[k], plus(D_bar, block_bar.D[k]))
     block_bar.A[k] = A_bar
     if block.kind[k] == POINT and tree.is_cone != 0:
         accumulate(block_bar.A, k, cone_steps_adjoint(block.A[k], block.active[k], D_bar))

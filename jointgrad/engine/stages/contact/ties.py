@@ -14,7 +14,8 @@ from ....compiler.reverse import adjoint
 from ....compiler.trace import traced
 from ....model.arrays import CONNECT, JOINT_TIE, MIMIC_ROW, NO_ROW, STOP_ROW
 from ....model.laws import Impulse
-from .paths import BOUNDED, IN_FIRST, both, joined, open_block, passed, reach_roots, settle
+from ...operators import plus, zero3, zero18
+from .paths import BOUNDED, IN_FIRST, joined, open_block, passed, reach_roots, settle
 
 BIG = float("inf")
 
@@ -116,16 +117,6 @@ def plus_third(x, weight):
 
 
 @traced
-def nothing3(anything):
-    return (0.0 * anything,) * 3
-
-
-@traced
-def nothing18(anything):
-    return (0.0 * anything,) * 18
-
-
-@traced
 def taken(S, U, D_inv, rows, own):
     """Like `passed`, with efforts of the rows' own at this joint."""
     effort, _ = passed.fn(S, U, D_inv, rows)
@@ -138,7 +129,7 @@ def taken(S, U, D_inv, rows, own):
 def own_effort(tree, block, k, d):
     """What the rows of a tie put on a degree of freedom themselves."""
     r = 3 * block.source[k]
-    own = nothing3(block.weight[k][0])
+    own = zero3(block.weight[k][0])
     if tree.tie_dof[r] == d:
         own = plus_first(own, block.weight[k][0])
     if tree.tie_dof[r + 1] == d:
@@ -168,11 +159,11 @@ def joints_along_path(tree, work, block, k, side, rows, last, first):
 @sweep
 def joints_reach_roots(tree, work, block, k):
     a, b = 2 * k, 2 * k + 1
-    fork, start = block.fork[b], nothing18(block.weight[k][0])
+    fork, start = block.fork[b], zero18(block.weight[k][0])
     f = joints_along_path(tree, work, block, k, a, start, tree.path_length[block.body[a]] - 1, fork)
     g = joints_along_path(tree, work, block, k, b, start, tree.path_length[block.body[b]] - 1, fork)
     if block.root[b] == IN_FIRST:
-        f = joints_along_path(tree, work, block, k, a, both(f, g), fork - 1, 0)
+        f = joints_along_path(tree, work, block, k, a, plus(f, g), fork - 1, 0)
     settle(work, block, a, f)
     settle(work, block, b, g)
 

@@ -11,6 +11,7 @@ from ....compiler.elementary import maximum, safe_norm
 from ....compiler.kernel import accumulate, any_above, kernel, sweep
 from ....compiler.trace import traced
 from ....model.arrays import PAIR_KINDS
+from ...operators import zero
 from .pairs import (
     box_box_pairs,
     box_box_pairs_adjoint,
@@ -47,11 +48,6 @@ def shape_in_world(pose, shape):
 
 
 @traced
-def no_extent(anything):
-    return 0.0 * anything
-
-
-@traced
 def wider(extent, shape, reference, reach):
     return maximum(extent, safe_norm(sub(shape[9:], reference[9:])) + reach)
 
@@ -66,7 +62,7 @@ def overlap_of_trees(reference_a, extent_a, reference_b, extent_b):
 @sweep
 def place_shapes(tree, params, assembly, work, touch):
     for t in range(tree.n_trees):
-        touch.extent[t] = no_extent(params.world_dt[0])
+        touch.extent[t] = zero(params.world_dt[0])
     for i in range(tree.n_shapes):
         b = tree.shape_body[i]
         touch.shape[i] = shape_in_world(work.pose[b], assembly.shape[i])

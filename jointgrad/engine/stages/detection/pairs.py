@@ -6,7 +6,7 @@ notes every candidate point that is near in some lane. Its reverse works on one 
 
 from ....algebra.spatial import sub
 from ....algebra.vector import column, dot
-from ....compiler.kernel import accumulate, any_above, kernel, sweep
+from ....compiler.kernel import accumulate, any_above, inlined, kernel, sweep
 from ....compiler.trace import traced
 from ....model.arrays import BOX, CAPSULE
 from .boxes import (
@@ -122,6 +122,19 @@ def note(tree, params, touch, p, part, contact):
     return i
 
 
+@inlined
+def shapes_of(tree, params, touch, p):
+    """Pose and size of one shape of a pair, then of the other, as operators take them."""
+    a, b = tree.pair_a[p], tree.pair_b[p]
+    return touch.shape[a], params.shape_size[a], touch.shape[b], params.shape_size[b]
+
+
+@inlined
+def bars_of(touch_bar, i):
+    """What an operator's reverse is given."""
+    return touch_bar.point[i], touch_bar.normal[i], touch_bar.gap[i]
+
+
 @sweep
 def give_back(tree, params_bar, touch, touch_bar, i, bars):
     A_bar, B_bar, a_bar, b_bar = bars
@@ -144,19 +157,15 @@ def sign_of(bit):
 def sphere_plane_pairs(tree, params, touch):
     for p in range(touch.first, touch.last):
         if may_touch_plane(tree, params, touch, p):
-            a, b = tree.pair_a[p], tree.pair_b[p]
-            contact = sphere_plane(touch.shape[a], params.shape_size[a], touch.shape[b], params.shape_size[b])
-            note(tree, params, touch, p, 0, contact)
+            A, a, B, b = shapes_of(tree, params, touch, p)
+            note(tree, params, touch, p, 0, sphere_plane(A, a, B, b))
 
 
 @kernel
 def sphere_plane_pairs_adjoint(tree, params, params_bar, touch, touch_bar):
     i = touch.first
-    a, b = tree.pair_a[touch.pair[i]], tree.pair_b[touch.pair[i]]
-    bars = sphere_plane_adjoint(
-        touch.shape[a], params.shape_size[a], touch.shape[b], params.shape_size[b],
-        (touch_bar.point[i], touch_bar.normal[i], touch_bar.gap[i]),
-    )  # fmt: skip
+    A, a, B, b = shapes_of(tree, params, touch, touch.pair[i])
+    bars = sphere_plane_adjoint(A, a, B, b, bars_of(touch_bar, i))
     give_back(tree, params_bar, touch, touch_bar, i, bars)
 
 
@@ -164,22 +173,17 @@ def sphere_plane_pairs_adjoint(tree, params, params_bar, touch, touch_bar):
 def capsule_plane_pairs(tree, params, touch):
     for p in range(touch.first, touch.last):
         if may_touch_plane(tree, params, touch, p):
-            a, b = tree.pair_a[p], tree.pair_b[p]
             for part in range(2):
-                contact = capsule_plane(
-                    touch.shape[a], params.shape_size[a], touch.shape[b], params.shape_size[b], sign_of(part)
-                )
+                A, a, B, b = shapes_of(tree, params, touch, p)
+                contact = capsule_plane(A, a, B, b, sign_of(part))
                 note(tree, params, touch, p, part, contact)
 
 
 @kernel
 def capsule_plane_pairs_adjoint(tree, params, params_bar, touch, touch_bar):
     i = touch.first
-    a, b, part = tree.pair_a[touch.pair[i]], tree.pair_b[touch.pair[i]], touch.part[i]
-    bars = capsule_plane_adjoint(
-        touch.shape[a], params.shape_size[a], touch.shape[b], params.shape_size[b], sign_of(part),
-        (touch_bar.point[i], touch_bar.normal[i], touch_bar.gap[i]),
-    )  # fmt: skip
+    A, a, B, b = shapes_of(tree, params, touch, touch.pair[i])
+    bars = capsule_plane_adjoint(A, a, B, b, sign_of(touch.part[i]), bars_of(touch_bar, i))
     give_back(tree, params_bar, touch, touch_bar, i, bars)
 
 
@@ -187,29 +191,18 @@ def capsule_plane_pairs_adjoint(tree, params, params_bar, touch, touch_bar):
 def box_plane_pairs(tree, params, touch):
     for p in range(touch.first, touch.last):
         if may_touch_plane(tree, params, touch, p):
-            a, b = tree.pair_a[p], tree.pair_b[p]
             for part in range(8):
-                contact = box_plane(
-                    touch.shape[a],
-                    params.shape_size[a],
-                    touch.shape[b],
-                    params.shape_size[b],
-                    sign_of(part & 1),
-                    sign_of(part & 2),
-                    sign_of(part & 4),
-                )
+                A, a, B, b = shapes_of(tree, params, touch, p)
+                contact = box_plane(A, a, B, b, sign_of(part & 1), sign_of(part & 2), sign_of(part & 4))
                 note(tree, params, touch, p, part, contact)
 
 
 @kernel
 def box_plane_pairs_adjoint(tree, params, params_bar, touch, touch_bar):
     i = touch.first
-    a, b, part = tree.pair_a[touch.pair[i]], tree.pair_b[touch.pair[i]], touch.part[i]
-    bars = box_plane_adjoint(
-        touch.shape[a], params.shape_size[a], touch.shape[b], params.shape_size[b], sign_of(part & 1), sign_of(part & 2),
-                    sign_of(part & 4),
-        (touch_bar.point[i], touch_bar.normal[i], touch_bar.gap[i]),
-    )  # fmt: skip
+    part = touch.part[i]
+    A, a, B, b = shapes_of(tree, params, touch, touch.pair[i])
+    bars = box_plane_adjoint(A, a, B, b, sign_of(part & 1), sign_of(part & 2), sign_of(part & 4), bars_of(touch_bar, i))
     give_back(tree, params_bar, touch, touch_bar, i, bars)
 
 
@@ -217,19 +210,15 @@ def box_plane_pairs_adjoint(tree, params, params_bar, touch, touch_bar):
 def sphere_sphere_pairs(tree, params, touch):
     for p in range(touch.first, touch.last):
         if may_touch(tree, params, touch, p):
-            a, b = tree.pair_a[p], tree.pair_b[p]
-            contact = sphere_sphere(touch.shape[a], params.shape_size[a], touch.shape[b], params.shape_size[b])
-            note(tree, params, touch, p, 0, contact)
+            A, a, B, b = shapes_of(tree, params, touch, p)
+            note(tree, params, touch, p, 0, sphere_sphere(A, a, B, b))
 
 
 @kernel
 def sphere_sphere_pairs_adjoint(tree, params, params_bar, touch, touch_bar):
     i = touch.first
-    a, b = tree.pair_a[touch.pair[i]], tree.pair_b[touch.pair[i]]
-    bars = sphere_sphere_adjoint(
-        touch.shape[a], params.shape_size[a], touch.shape[b], params.shape_size[b],
-        (touch_bar.point[i], touch_bar.normal[i], touch_bar.gap[i]),
-    )  # fmt: skip
+    A, a, B, b = shapes_of(tree, params, touch, touch.pair[i])
+    bars = sphere_sphere_adjoint(A, a, B, b, bars_of(touch_bar, i))
     give_back(tree, params_bar, touch, touch_bar, i, bars)
 
 
@@ -237,19 +226,15 @@ def sphere_sphere_pairs_adjoint(tree, params, params_bar, touch, touch_bar):
 def capsule_sphere_pairs(tree, params, touch):
     for p in range(touch.first, touch.last):
         if may_touch(tree, params, touch, p):
-            a, b = tree.pair_a[p], tree.pair_b[p]
-            contact = capsule_sphere(touch.shape[a], params.shape_size[a], touch.shape[b], params.shape_size[b])
-            note(tree, params, touch, p, 0, contact)
+            A, a, B, b = shapes_of(tree, params, touch, p)
+            note(tree, params, touch, p, 0, capsule_sphere(A, a, B, b))
 
 
 @kernel
 def capsule_sphere_pairs_adjoint(tree, params, params_bar, touch, touch_bar):
     i = touch.first
-    a, b = tree.pair_a[touch.pair[i]], tree.pair_b[touch.pair[i]]
-    bars = capsule_sphere_adjoint(
-        touch.shape[a], params.shape_size[a], touch.shape[b], params.shape_size[b],
-        (touch_bar.point[i], touch_bar.normal[i], touch_bar.gap[i]),
-    )  # fmt: skip
+    A, a, B, b = shapes_of(tree, params, touch, touch.pair[i])
+    bars = capsule_sphere_adjoint(A, a, B, b, bars_of(touch_bar, i))
     give_back(tree, params_bar, touch, touch_bar, i, bars)
 
 
@@ -257,22 +242,17 @@ def capsule_sphere_pairs_adjoint(tree, params, params_bar, touch, touch_bar):
 def capsule_capsule_pairs(tree, params, touch):
     for p in range(touch.first, touch.last):
         if may_touch(tree, params, touch, p):
-            a, b = tree.pair_a[p], tree.pair_b[p]
             for part in range(2):
-                contact = capsule_capsule(
-                    touch.shape[a], params.shape_size[a], touch.shape[b], params.shape_size[b], sign_of(part)
-                )
+                A, a, B, b = shapes_of(tree, params, touch, p)
+                contact = capsule_capsule(A, a, B, b, sign_of(part))
                 note(tree, params, touch, p, part, contact)
 
 
 @kernel
 def capsule_capsule_pairs_adjoint(tree, params, params_bar, touch, touch_bar):
     i = touch.first
-    a, b, part = tree.pair_a[touch.pair[i]], tree.pair_b[touch.pair[i]], touch.part[i]
-    bars = capsule_capsule_adjoint(
-        touch.shape[a], params.shape_size[a], touch.shape[b], params.shape_size[b], sign_of(part),
-        (touch_bar.point[i], touch_bar.normal[i], touch_bar.gap[i]),
-    )  # fmt: skip
+    A, a, B, b = shapes_of(tree, params, touch, touch.pair[i])
+    bars = capsule_capsule_adjoint(A, a, B, b, sign_of(touch.part[i]), bars_of(touch_bar, i))
     give_back(tree, params_bar, touch, touch_bar, i, bars)
 
 
@@ -280,19 +260,15 @@ def capsule_capsule_pairs_adjoint(tree, params, params_bar, touch, touch_bar):
 def box_sphere_pairs(tree, params, touch):
     for p in range(touch.first, touch.last):
         if may_touch(tree, params, touch, p):
-            a, b = tree.pair_a[p], tree.pair_b[p]
-            contact = box_sphere(touch.shape[a], params.shape_size[a], touch.shape[b], params.shape_size[b])
-            note(tree, params, touch, p, 0, contact)
+            A, a, B, b = shapes_of(tree, params, touch, p)
+            note(tree, params, touch, p, 0, box_sphere(A, a, B, b))
 
 
 @kernel
 def box_sphere_pairs_adjoint(tree, params, params_bar, touch, touch_bar):
     i = touch.first
-    a, b = tree.pair_a[touch.pair[i]], tree.pair_b[touch.pair[i]]
-    bars = box_sphere_adjoint(
-        touch.shape[a], params.shape_size[a], touch.shape[b], params.shape_size[b],
-        (touch_bar.point[i], touch_bar.normal[i], touch_bar.gap[i]),
-    )  # fmt: skip
+    A, a, B, b = shapes_of(tree, params, touch, touch.pair[i])
+    bars = box_sphere_adjoint(A, a, B, b, bars_of(touch_bar, i))
     give_back(tree, params_bar, touch, touch_bar, i, bars)
 
 
@@ -305,8 +281,7 @@ def seven(features):
 def box_capsule_pairs(tree, params, touch):
     for p in range(touch.first, touch.last):
         if may_touch(tree, params, touch, p):
-            A, B = touch.shape[tree.pair_a[p]], touch.shape[tree.pair_b[p]]
-            a, b = params.shape_size[tree.pair_a[p]], params.shape_size[tree.pair_b[p]]
+            A, a, B, b = shapes_of(tree, params, touch, p)
             features = seven(box_capsule_features(A, a, B, b))
             for part in range(2):
                 i = note(tree, params, touch, p, part, box_capsule(A, a, B, b, features[:6], sign_of(part)))
@@ -317,11 +292,8 @@ def box_capsule_pairs(tree, params, touch):
 @kernel
 def box_capsule_pairs_adjoint(tree, params, params_bar, touch, touch_bar):
     i = touch.first
-    a, b = tree.pair_a[touch.pair[i]], tree.pair_b[touch.pair[i]]
-    bars = box_capsule_adjoint(
-        touch.shape[a], params.shape_size[a], touch.shape[b], params.shape_size[b], touch.feature[i][:6],
-        sign_of(touch.part[i]), (touch_bar.point[i], touch_bar.normal[i], touch_bar.gap[i]),
-    )  # fmt: skip
+    A, a, B, b = shapes_of(tree, params, touch, touch.pair[i])
+    bars = box_capsule_adjoint(A, a, B, b, touch.feature[i][:6], sign_of(touch.part[i]), bars_of(touch_bar, i))
     give_back(tree, params_bar, touch, touch_bar, i, bars)
 
 
@@ -355,8 +327,7 @@ def box_box_part(A, a, B, b, features, part):
 def box_box_pairs(tree, params, touch):
     for p in range(touch.first, touch.last):
         if may_touch(tree, params, touch, p):
-            A, B = touch.shape[tree.pair_a[p]], touch.shape[tree.pair_b[p]]
-            a, b = params.shape_size[tree.pair_a[p]], params.shape_size[tree.pair_b[p]]
+            A, a, B, b = shapes_of(tree, params, touch, p)
             features = box_box_features(A, a, B, b)
             for part in range(CROSSING + 1):
                 i = note(tree, params, touch, p, part, box_box_part(A, a, B, b, features, part))
@@ -367,9 +338,8 @@ def box_box_pairs(tree, params, touch):
 @kernel
 def box_box_pairs_adjoint(tree, params, params_bar, touch, touch_bar):
     i = touch.first
-    part, features, bars = touch.part[i], touch.feature[i], (touch_bar.point[i], touch_bar.normal[i], touch_bar.gap[i])
-    A, B = touch.shape[tree.pair_a[touch.pair[i]]], touch.shape[tree.pair_b[touch.pair[i]]]
-    a, b = params.shape_size[tree.pair_a[touch.pair[i]]], params.shape_size[tree.pair_b[touch.pair[i]]]
+    part, features, bars = touch.part[i], touch.feature[i], bars_of(touch_bar, i)
+    A, a, B, b = shapes_of(tree, params, touch, touch.pair[i])
     x, y = round_x(part), round_y(part)
     if part < CORNERS:
         back = box_box_clip_adjoint(A, a, B, b, features, x, y, -1.0 if part < LEAVES else 1.0, bars)

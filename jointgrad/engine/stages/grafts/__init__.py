@@ -14,8 +14,9 @@ from ....compiler.kernel import accumulate, inlined, kernel, sweep
 from ....compiler.reverse import adjoint
 from ....compiler.trace import traced
 from ....model.grafts import JOINT_ACCELERATION, JOINT_FORCE, LINK_FORCE, LINK_MASS
+from ...operators import less, plus, zero, zero10
 from .aims import combined, combined_adjoint, is_value, put, rate_of, taken
-from .networks import nothing, run_network, run_network_adjoint
+from .networks import run_network, run_network_adjoint
 from .senses import same, see, see_adjoint
 
 READS = (
@@ -40,26 +41,6 @@ def with_mass(I, com, more):
 
 
 with_mass_adjoint = adjoint(with_mass, "I com more")
-
-
-@traced
-def less(a, b):
-    return a - b
-
-
-@traced
-def ten_zeros(anything):
-    return (0.0 * anything,) * 10
-
-
-@traced
-def plus(a, b):
-    return a + b
-
-
-@traced
-def plus_inertia(a, b):
-    return add(a, b)
 
 
 @inlined
@@ -172,7 +153,7 @@ def grafted_rates(tree, params, state, work):
 def regraft(tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, touch):
     """What the step used stands again; the cotangents that parameters have so far are set aside."""
     for k in range(tree.n_nodes + touch.n * tree.n_point_nodes):
-        work_bar.node[k] = nothing(params.world_dt[0])
+        work_bar.node[k] = zero(params.world_dt[0])
     for a in range(tree.n_aims):
         kind, i = tree.aim_kind[a], tree.aim_index[a]
         if kind == LINK_MASS:
@@ -190,10 +171,10 @@ def set_aside(tree, params, params_bar, assembly_bar, state_bar, work_bar):
         if kind == LINK_MASS:
             b = tree.link_body[i]
             work_bar.kept_inertia[a] = assembly_bar.inertia[b]
-            assembly_bar.inertia[b] = ten_zeros(params.world_dt[0])
+            assembly_bar.inertia[b] = zero10(params.world_dt[0])
         elif is_of_robot(tree, a) and is_value(kind):
             work_bar.kept[a] = same(taken(params_bar, state_bar, kind, i))
-            put(params_bar, state_bar, kind, i, nothing(params.world_dt[0]))
+            put(params_bar, state_bar, kind, i, zero(params.world_dt[0]))
 
 
 @sweep
@@ -202,7 +183,7 @@ def take_back(tree, params_bar, assembly_bar, state_bar, work_bar):
         kind, i = tree.aim_kind[a], tree.aim_index[a]
         if kind == LINK_MASS:
             b = tree.link_body[i]
-            assembly_bar.inertia[b] = plus_inertia(assembly_bar.inertia[b], work_bar.kept_inertia[a])
+            assembly_bar.inertia[b] = plus(assembly_bar.inertia[b], work_bar.kept_inertia[a])
         elif is_of_robot(tree, a) and is_value(kind):
             put(params_bar, state_bar, kind, i, plus(taken(params_bar, state_bar, kind, i), work_bar.kept[a]))
 

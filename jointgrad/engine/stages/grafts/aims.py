@@ -26,7 +26,7 @@ from ....model.grafts import (
     WORLD_DENSITY,
     WORLD_VISCOSITY,
 )
-from .networks import nothing
+from ...operators import zero
 
 
 @traced
@@ -100,7 +100,7 @@ def combined_adjoint(tree, a, base, said, rate, bar):
 def rate_of(tree, params, state, a):
     """What a brake acts on; any number elsewhere."""
     if tree.aim_rate[a] < 0:
-        return nothing(params.world_dt[0])
+        return zero(params.world_dt[0])
     return state.qd[tree.aim_rate[a]]
 
 

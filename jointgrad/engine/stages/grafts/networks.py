@@ -5,6 +5,7 @@ from ....compiler.kernel import accumulate, inlined, sweep
 from ....compiler.reverse import adjoint
 from ....compiler.trace import traced
 from ....model.grafts import ELU, RELU, SIGMOID, SIN, SOFTPLUS, TANH
+from ...operators import zero
 
 # activations --------------------------------------------------------------------------------------------------------------
 
@@ -134,15 +135,10 @@ def sum_of(a, b, c, d):
     return (a + b) + (c + d)
 
 
-@traced
-def nothing(anything):
-    return 0.0 * anything
-
-
 @inlined
 def layer_adjoint(params, params_bar, work, work_bar, w, first, n_in, n_out, kind, wants_weights):
     """Overwrites the cotangents of the layer's inputs; adds to those of its weights."""
-    W, out, none = params.graft_weight, first + n_in, nothing(params.world_dt[0])
+    W, out, none = params.graft_weight, first + n_in, zero(params.world_dt[0])
     for k in range(out, out + n_out):
         work_bar.node[k] = activated_adjoint(kind, work.pre[k], work_bar.node[k])
     for i in range(n_in):

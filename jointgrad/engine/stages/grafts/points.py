@@ -22,8 +22,9 @@ from ....model.grafts import (
     POINT_RESTITUTION,
     POINT_STIFFNESS,
 )
+from ...operators import plus, zero, zero6
 from .aims import combined, combined_adjoint
-from .networks import nothing, run_network, run_network_adjoint
+from .networks import run_network, run_network_adjoint
 from .senses import opposite, same, see, see_adjoint, see_point, see_point_adjoint
 
 
@@ -86,7 +87,7 @@ def margin_at(tree, params, touch, i):
     p = touch.pair[i]
     if tree.pair_law[p] == IMPULSE:
         return params.pair_margin[tree.pair_row[p]]
-    return nothing(params.world_dt[0])
+    return zero(params.world_dt[0])
 
 
 @sweep
@@ -95,7 +96,7 @@ def change_point(tree, params, work, touch, i, a):
     if not is_force(kind):
         base = value_of(touch, kind, i)
         work.kept[first_kept(tree, i) + tree.aim_kept[a]] = same(base)
-        new = combined(tree, a, base, work.node[node], nothing(params.world_dt[0]))
+        new = combined(tree, a, base, work.node[node], zero(params.world_dt[0]))
         if kind == POINT_DEPTH:
             new = where_it_touches(touch.gap[i], margin_at(tree, params, touch, i), new, base)
         set_value(touch, kind, i, new)
@@ -107,17 +108,12 @@ def change_point_adjoint(tree, params, work, work_bar, touch, touch_bar, i, a):
     if not is_force(kind):
         base, bar = work.kept[first_kept(tree, i) + tree.aim_kept[a]], value_of(touch_bar, kind, i)
         set_value(touch, kind, i, base)
-        left = nothing(bar)
+        left = zero(bar)
         if kind == POINT_DEPTH:
             bar, left = where_it_touches_adjoint(touch.gap[i], margin_at(tree, params, touch, i), base, base, bar)
-        base_bar, said_bar, _ = combined_adjoint(tree, a, base, work.node[node], nothing(params.world_dt[0]), bar)
+        base_bar, said_bar, _ = combined_adjoint(tree, a, base, work.node[node], zero(params.world_dt[0]), bar)
         accumulate(work_bar.node, node, said_bar)
-        set_value(touch_bar, kind, i, both(base_bar, left))
-
-
-@traced
-def both(a, b):
-    return a + b
+        set_value(touch_bar, kind, i, plus(base_bar, left))
 
 
 @sweep
@@ -217,7 +213,7 @@ with_drag_adjoint = adjoint(with_drag, "point normal force new_1 new_2")
 @inlined
 def new_force(tree, params, work, touch, a, i, node, base):
     """One component, where the point touches."""
-    none = nothing(params.world_dt[0])
+    none = zero(params.world_dt[0])
     return where_it_touches(touch.gap[i], none, combined(tree, a, base, work.node[node], none), base)
 
 
@@ -243,11 +239,11 @@ def change_force(tree, params, work, touch, i, a):
 @inlined
 def new_force_adjoint(tree, params, work, work_bar, touch, a, i, node, base, bar):
     """Cotangent of the component that was there; adds to that of what was said."""
-    none = nothing(params.world_dt[0])
+    none = zero(params.world_dt[0])
     changed_bar, left = where_it_touches_adjoint(touch.gap[i], none, base, base, bar)
     base_bar, said_bar, _ = combined_adjoint(tree, a, base, work.node[node], none, changed_bar)
     accumulate(work_bar.node, node, said_bar)
-    return both(base_bar, left)
+    return plus(base_bar, left)
 
 
 @sweep
@@ -293,7 +289,7 @@ def grafted_springs(tree, params, work, touch):
 @kernel
 def grafted_springs_adjoint(tree, params, work, work_bar, touch, touch_bar):
     # nothing pushes the world
-    work_bar.touch[tree.n_bodies] = six_zeros(params.world_dt[0])
+    work_bar.touch[tree.n_bodies] = zero6(params.world_dt[0])
     for i in range(touch.n):
         net = tree.n_nets - 1
         while net >= 0:
@@ -304,8 +300,3 @@ def grafted_springs_adjoint(tree, params, work, work_bar, touch, touch_bar):
                         change_force_adjoint(tree, params, work, work_bar, touch, touch_bar, i, a)
                     a -= 1
             net -= 1
-
-
-@traced
-def six_zeros(anything):
-    return (0.0 * anything,) * 6
