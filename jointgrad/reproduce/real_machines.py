@@ -236,8 +236,8 @@ EVERY = 2  # frames per time step
 def angles(pixels: np.ndarray) -> np.ndarray:
     """(T, 2): of the upper arm from straight down, and of the lower one from the upper.
 
-    Markers are not on the axes, by one or two units of 600, which is more than the noise: a run's axes are the centres of the circles
-    on which the middle marker runs in the picture, and the last one as seen from the upper arm.
+    Markers are not on the axes, by one or two units of 600, which is more than the noise: a run's axes are the centres of the
+    circles on which the middle marker runs in the picture, and the last one as seen from the upper arm.
     """
     middle, tip = (pixels[:, k : k + 2].astype(float) for k in (2, 4))
     pivot = _centre(middle)

@@ -139,7 +139,9 @@ def untuned(m: Machine, split: Split) -> tuple[str, jg.Model]:
     return name, m.untuned[name]
 
 
-def fit_to(runs: Sequence[Run], m: Machine, split: Split, model: jg.Model, strength: float, iterations: int) -> jg.Model:
+def fit_to(
+    runs: Sequence[Run], m: Machine, split: Split, model: jg.Model, strength: float, iterations: int
+) -> jg.Model:
     """By Levenberg-Marquardt through windows, from the numbers of the model and pulled towards them."""
     unknowns = Unknowns(model, m.unknowns)
     sought = Sought(unknowns.start, unknowns.bounds, unknowns.values, unknowns.directions, unknowns.is_physical)
@@ -182,8 +184,8 @@ class Fitted:
 def fitted(
     m: Machine, split: Split, model: jg.Model, iterations: int = ROUNDS, strengths: Sequence[float] = STRENGTHS
 ) -> Fitted:
-    """Through motions, from the untuned numbers or a regression, whichever do better on folds; how strongly they are pulled there is
-    what does best on folds that a fit has not seen."""
+    """Through motions, from the untuned numbers or a regression, whichever do better on folds; how strongly they are pulled there
+    is what does best on folds that a fit has not seen."""
     teach = [split.seen, *(split.without(k) for k in range(len(split.folds)))]
     models: dict[str, list[jg.Model]] = {}
     for start in ("untuned", "regression") if model.nu else ("untuned",):
@@ -342,7 +344,9 @@ def _columns(m: Machine, run: Run, seconds: float) -> np.ndarray:
 
 def _figures(model: jg.Model, m: Machine, split: Split) -> dict[str, Any]:
     units = scales(split.seen)
-    said: dict[str, Any] = {k: f(model, m, split.held_out, units) for k, f in (("followed", followed), ("ahead", ahead))}
+    said: dict[str, Any] = {
+        k: f(model, m, split.held_out, units) for k, f in (("followed", followed), ("ahead", ahead))
+    }
     if model.nu:
         said["torques"] = of_torques(model, m, split)
     return said
@@ -354,7 +358,12 @@ def compared(m: Machine, split: Split, quick: bool = False) -> dict[str, Any]:
     found = {"untuned": {**_figures(first, m, split), "chosen": chosen}}
     fit = fitted(m, split, first, 3 if quick else ROUNDS, STRENGTHS[1:2] if quick else STRENGTHS)
     base = {k: v.tolist() for k, v in base_numbers(fit.model, m.length).items()}
-    found["fitted"] = {**_figures(fit.model, m, split), "chosen": fit.chosen, "errors_of_folds": fit.tried, "base": base}
+    found["fitted"] = {
+        **_figures(fit.model, m, split),
+        "chosen": fit.chosen,
+        "errors_of_folds": fit.tried,
+        "base": base,
+    }
     model, chosen, tried = augmented(m, split, fit, quick)
     found["augmented"] = {**_figures(model, m, split), "chosen": chosen, "errors_of_folds_over_fitted": tried}
     if first.nu:

@@ -64,7 +64,12 @@ def _copied(motion: Trajectory, u: np.ndarray | None, copies: int) -> Trajectory
 
 
 def found_starts(
-    model: jg.Model, data: Stretches, units: np.ndarray, samples: int | None = None, rounds: int = ROUNDS, start: Any = None
+    model: jg.Model,
+    data: Stretches,
+    units: np.ndarray,
+    samples: int | None = None,
+    rounds: int = ROUNDS,
+    start: Any = None,
 ) -> np.ndarray:
     """(N, 2 nv): from which the model follows the first samples of every window best, by Gauss-Newton, each window on its own."""
     s = np.array(data.start if start is None else start)
