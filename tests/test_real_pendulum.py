@@ -134,12 +134,12 @@ def test_slopes_with_starts_found_are_those_of_differences():
     problem = shooting.Shooting(off, data, sought, units, strength=0.01, every=1)
 
     def half_squares(x):
-        starts = shooting.found_starts(unknowns.model_at(x), data, units, rounds=8)
+        starts = shooting.found_starts(unknowns.model_at(x), data, units)
         e = (shooting.moved(unknowns.model_at(x), starts, data.u, data.steps).q - data.q) / units
         return 0.5 * (e**2).sum() + 0.5 * (problem.pull * (x - sought.start)) @ (problem.pull * (x - sought.start))
 
     x = sought.start + 0.01
-    problem.starts = shooting.found_starts(unknowns.model_at(x), data, units, rounds=8)
+    problem.starts = shooting.found_starts(unknowns.model_at(x), data, units)
     tried = problem.tried(x[None])
     J = tried.jacobians([0])[0][0]
     steps = 1e-5 * np.eye(len(x))

@@ -3,9 +3,9 @@
 - untuned: numbers that the machine's authors have published (the best of theirs on the training runs), or uniform rods
 - fitted: inertias, damping, dry friction and armature by Gauss-Newton through motions of the training runs, pulled towards the
   untuned numbers or towards a regression; folds of the training runs decide which, and how strongly
-- augmented: the fitted model with a small network for each joint inside, trained through motions: one that says how much larger or
-  smaller its dry friction is, from its velocity, or one that adds a force, from its velocity, or velocity and torque. The
-  same folds decide which, and decide for none where the gain on them is within its standard error
+- augmented: the fitted model with a small network for each joint inside, trained through motions: one that adds
+  a force, from its velocity, or from velocity and torque. The same folds decide which, and decide for none where the gain on
+  them is within its standard error
 - regression: the usual fit, least squares of torques in the equations of motion; for torques alone
 
 Every model finds the states at which windows of the recordings start itself (`shooting`). Judged on held-out runs, in three ways:
@@ -32,7 +32,6 @@ from ..optimize.solvers import gauss_newton
 from .graft_training import weight_units
 from .kept import Kept
 from .real_machines import (
-    ATAN,
     BASE,
     FOLDS,
     GRAVITY,
@@ -60,11 +59,10 @@ ROUNDS, NETWORK_ROUNDS = 8, 8
 # of the pull of a fit towards where it starts, and of squares of a network's weights
 STRENGTHS = (0.0, 1e-3, 1e-2)
 DECAYS = (1e-5, 1e-3)
-# what is tried: target, mode, what the network of a joint sees, hidden layers
+# what is tried: target, what the network of a joint sees, hidden layers
 NETWORKS: dict[str, Any] = {
-    "friction by velocity": ("joint.friction", "scale", ("joint.velocity",), (4,)),
-    "force by velocity": ("joint.force", "residual", ("joint.velocity",), (4,)),
-    "force by velocity and torque": ("joint.force", "residual", ("joint.velocity", "control"), (4,)),
+    "force by velocity": ("joint.force", ("joint.velocity",), (4,)),
+    "force by velocity and torque": ("joint.force", ("joint.velocity", "control"), (4,)),
 }
 # most windows: of fits, of training a network, and of judging; more take longer and say little more
 MOST_FIT, MOST_TRAIN, MOST = 80, 80, 250
@@ -210,8 +208,8 @@ def augmented(m: Machine, split: Split, fit: Fitted, quick: bool = False) -> tup
     left of the gain. The model, its name, and of all networks the errors over those of the fit, fold by fold."""
     plain, tried = judged_by(fit.by_fold, m, split), {}
     for name in NETWORKS:
-        if not fit.model.nu and name != "force by velocity":
-            continue  # no torques to see, and no dry friction to change
+        if "control" in NETWORKS[name][2] and not fit.model.nu:
+            continue
         for decay in DECAYS[1:] if quick else DECAYS:
             grown = [grown_on(split.without(k), m, split, one, name, decay, quick) for k, one in enumerate(fit.by_fold)]
             tried[name, decay] = judged_by(grown, m, split) - plain
@@ -237,13 +235,13 @@ def grown_on(
 
 def grafted_with(m: Machine, split: Split, model: jg.Model, name: str) -> tuple[jg.Model, np.ndarray]:
     """A model with one of NETWORKS for each joint, silent at first, and the sizes of its weights."""
-    target, mode, inputs, hidden = NETWORKS[name]
+    target, inputs, hidden = NETWORKS[name]
     joints = [f"joint{i}" for i in range(model.nv)]
-    grafted = jg.graft(model, target, inputs, jg.MLP(hidden, "tanh", scale=0.0), rows=joints, per="each", mode=mode)
+    grafted = jg.graft(model, target, inputs, jg.MLP(hidden, "tanh", scale=0.0), rows=joints, per="each")
     of = {k: np.concatenate([getattr(r, a) for r in split.seen]).std(0).mean()
           for k, a in (("joint.velocity", "qd"), ("control", "u")) if k in inputs}  # fmt: skip
     force = 0.1 * _weight(m, model).mean()
-    return grafted, weight_units(grafted, [of[k] for k in inputs], [1.0] if mode == "scale" else [force])
+    return grafted, weight_units(grafted, [of[k] for k in inputs], [force])
 
 
 def _weight(m: Machine, model: jg.Model) -> np.ndarray:
@@ -265,19 +263,16 @@ def said_by(model: jg.Model, network: int, x: np.ndarray) -> np.ndarray:
 
 def needed(model: jg.Model, m: Machine, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray) -> np.ndarray:
     """Torques that a motion needs, with what networks do. Where these see the torque, it is found by repetition."""
-    base = base_numbers(model, m.length)
-    tau = inverse(base, m.length, q, qd, qdd)
+    tau = inverse(base_numbers(model, m.length), m.length, q, qd, qdd)
     if not model.topology.grafts:
         return tau
     blueprint, found = model.topology.grafts[0], tau
-    dry = base["friction"] / ATAN * np.arctan(100 * qd)
     sees_torque = "control" in blueprint.inputs
     for _ in range(20 if sees_torque else 1):
         seen = [{"joint.velocity": qd, "control": found}[k] for k in blueprint.inputs]
         own = [np.stack([a[:, i] for a in seen], -1) for i in range(model.nv)]
         said = np.concatenate([said_by(model, i, x) for i, x in enumerate(own)], -1)
-        now = tau - said if blueprint.target == "joint.force" else tau + dry * np.maximum(said, -1.0)
-        found = 0.5 * (found + now) if sees_torque else now
+        found = 0.5 * (found + tau - said) if sees_torque else tau - said
     return found
 
 

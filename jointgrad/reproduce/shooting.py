@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -21,7 +20,8 @@ import jointgrad as jg
 from ..engine.rollout import Trajectory, known_motion
 from ..optimize.solvers import Tried
 
-ROUNDS, TRIAL_ROUNDS = 4, 1  # of Gauss-Newton for starts; a trial of a fit begins where the last ended, and takes fewer
+SHARES = (0.5, 1.0)  # of a window, over which its start is found first and then
+ROUNDS, TRIAL_ROUNDS = 3, 1  # of Gauss-Newton for starts; a trial of a fit begins where the last ended, and takes fewer
 
 
 @dataclass(frozen=True)
@@ -64,16 +64,22 @@ def _copied(motion: Trajectory, u: np.ndarray | None, copies: int) -> Trajectory
 
 
 def found_starts(
-    model: jg.Model,
-    data: Stretches,
-    units: np.ndarray,
-    samples: int | None = None,
-    rounds: int = ROUNDS,
-    start: Any = None,
+    model: jg.Model, data: Stretches, units: np.ndarray, samples: int | None = None, shares: Sequence[float] = SHARES
 ) -> np.ndarray:
-    """(N, 2 nv): from which the model follows the first samples of every window best, by Gauss-Newton, each window on its own."""
-    s = np.array(data.start if start is None else start)
-    steps = data.steps if samples is None else samples - 1
+    """(N, 2 nv): from which the model follows the first samples of every window best, found for ever larger shares of them: over
+    the whole of a long window the error has many valleys."""
+    start, steps = data.start, data.steps if samples is None else samples - 1
+    for share in shares:
+        upto = max(round(share * steps), 2)
+        start = nearest_starts(model, data, units, start, upto, ROUNDS)
+    return start
+
+
+def nearest_starts(
+    model: jg.Model, data: Stretches, units: np.ndarray, start: np.ndarray, steps: int, rounds: int
+) -> np.ndarray:
+    """By Gauss-Newton from there, each window on its own."""
+    s = np.array(start)
     u, q = None if data.u is None else data.u[:steps], data.q[: steps + 1]
     least = np.full(len(s), np.inf)
     best, step = s.copy(), np.zeros_like(s)
@@ -84,7 +90,7 @@ def found_starts(
         is_better = error < least
         best[is_better], least = s[is_better], np.minimum(error, least)
         if k == rounds:
-            return best
+            break
         # where the last step did not help, a quarter of it is tried
         step[~is_better] /= 4
         if is_better.any():
@@ -133,7 +139,7 @@ class Shooting:
         x = np.where(is_body[:, None], x, self.start)
         wide = Stretches(np.tile(self.data.q, (1, B, 1)), self.data.times(B), np.tile(self.starts, (B, 1)))
         model = self._at(x)
-        starts = found_starts(model, wide, self.units, rounds=TRIAL_ROUNDS)
+        starts = nearest_starts(model, wide, self.units, wide.start, wide.steps, TRIAL_ROUNDS)
         motion = moved(model, starts, wide.u, wide.steps)
         off = self._seen((motion.q - wide.q).reshape(-1, B, N, self.model.nv))
         r = np.concatenate([off.reshape(B, -1), self.pull * (x - self.start)], axis=1)
