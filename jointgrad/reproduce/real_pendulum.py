@@ -208,7 +208,7 @@ def augmented(m: Machine, split: Split, fit: Fitted, quick: bool = False) -> tup
     left of the gain. The model, its name, and of all networks the errors over those of the fit, fold by fold."""
     plain, tried = judged_by(fit.by_fold, m, split), {}
     for name in NETWORKS:
-        if "control" in NETWORKS[name][2] and not fit.model.nu:
+        if "control" in NETWORKS[name][1] and not fit.model.nu:
             continue
         for decay in DECAYS[1:] if quick else DECAYS:
             grown = [grown_on(split.without(k), m, split, one, name, decay, quick) for k, one in enumerate(fit.by_fold)]
