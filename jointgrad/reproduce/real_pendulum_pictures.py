@@ -34,6 +34,7 @@ def draw(parts: dict[str, Any], path: Path) -> None:
         axes.set_xticks(
             range(len(names)), [n + "\nno network" * p for n, p in zip(names, is_plain, strict=True)], fontsize=9
         )
+        axes.set_ylim(0, 1.1 * HIGHEST)
         axes.set_title(f"held out: {SAID[split]}", loc="left", fontsize=11)
     panels[0].set_ylabel(f"error of angles over {WINDOW} / fitted")
     figure.legend(
