@@ -54,6 +54,10 @@ class Run:
     qd: np.ndarray
     u: np.ndarray
 
+    def smoothed(self, dt: float, order: int, seconds: float) -> np.ndarray:
+        """Angles, velocities or accelerations, smoothed twice: once is too little against the noise of accelerations."""
+        return smooth(smooth(self.q, dt, 0), dt, order, seconds)
+
 
 @dataclass(frozen=True)
 class Machine:

@@ -8,7 +8,7 @@
   them is within its standard error
 - regression: the usual fit, least squares of torques in the equations of motion; for torques alone
 
-Every model finds the states at which windows of the recordings start itself (`shooting`). Judged on held-out runs, in three ways:
+Every model finds the states at which windows of the recordings start itself (windows.py). Judged on held-out runs, in three ways:
 how well it follows windows, how well it predicts what comes after 0.1 s from which it has found its state, and torques that the
 recorded motion needs, against those measured (1 - SSE/SS).
 """
@@ -29,6 +29,7 @@ from ..model.errors import ModelError
 from ..model.parameters import Unknowns
 from ..optimize.progress import Stop
 from ..optimize.solvers import gauss_newton
+from . import windows
 from .graft_training import weight_units
 from .kept import Kept
 from .real_machines import (
@@ -44,10 +45,9 @@ from .real_machines import (
     divided,
     inverse,
     machine,
-    smooth,
     with_base_numbers,
 )
-from .shooting import Shooting, Sought, Stretches, found_starts, moved
+from .windows import Followed, Sought, Stretches, found_starts, moved
 
 # seconds: of windows that are followed, and by which folds judge; of predictions, and of what a state is found from before
 FOLLOWED = (0.2, 0.5)
@@ -65,7 +65,7 @@ NETWORKS: dict[str, Any] = {
     "force by velocity and torque": ("joint.force", ("joint.velocity", "control"), (4,)),
 }
 # most windows: of fits, of training a network, and of judging; more take longer and say little more
-MOST_FIT, MOST_TRAIN, MOST = 80, 80, 250
+MOST_FIT, MOST_TRAIN, MOST = 240, 160, 250
 # seconds of smoothing for accelerations that are tried on the training runs
 SMOOTHINGS = (0.06, 0.1, 0.14, 0.18, 0.24, 0.3)
 
@@ -146,11 +146,11 @@ def fit_to(
     x = sought.start
     for seconds in FIT_WINDOWS:
         data = pieces(runs, round(seconds / m.dt), MOST_FIT)
-        x = _solved(Shooting(unknowns.model_at(x), data, sought, scales(split.seen), strength), x, iterations)
+        x = _solved(Followed(unknowns.model_at(x), data, sought, scales(split.seen), strength), x, iterations)
     return unknowns.model_at(x)
 
 
-def _solved(problem: Shooting, x: np.ndarray, iterations: int) -> np.ndarray:
+def _solved(problem: Followed, x: np.ndarray, iterations: int) -> np.ndarray:
     stop = Stop(iterations=iterations, patience=3, least=1e-4)
     result = gauss_newton(problem, x, stop, problem.bounds, trials=3)
     if result.is_interrupted:
@@ -191,14 +191,11 @@ def fitted(
         if all(f is not None for f in found):
             models[start] = found  # type: ignore[assignment]
     tried = {name: judged_by(of[1:], m, split) for name, of in models.items()}
-    start, least = min(tried, key=lambda k: tried[k].mean()), np.inf
+    start = min(tried, key=lambda k: tried[k].mean())
     for strength in strengths:
         name = f"from {start}, pulled by {strength:g}"
         models[name] = [fit_to(r, m, split, s, strength, iterations) for r, s in zip(teach, models[start], strict=True)]
         tried[name] = judged_by(models[name][1:], m, split)
-        if tried[name].mean() > least:
-            break  # a stronger pull will not help either
-        least = tried[name].mean()
     chosen = min(tried, key=lambda k: tried[k].mean())
     return Fitted(models[chosen][0], models[chosen][1:], chosen, {k: np.exp(v).tolist() for k, v in tried.items()})
 
@@ -229,7 +226,7 @@ def grown_on(
     first = grafted.params["graft.weight"] / sizes
     sought = Sought(first, None, lambda x: {"graft.weight": x * sizes}, lambda x: {"graft.weight": np.diag(sizes)})
     data = pieces(runs, round(TRAIN_WINDOW / m.dt), MOST_TRAIN)
-    problem = Shooting(grafted, data, sought, scales(split.seen), decay)
+    problem = Followed(grafted, data, sought, scales(split.seen), decay)
     return grafted.replace({"graft.weight": _solved(problem, first, 2 if quick else NETWORK_ROUNDS) * sizes})
 
 
@@ -280,7 +277,7 @@ def torques(model: jg.Model, m: Machine, runs: Sequence[Run], seconds: float) ->
     """Predicted and measured (T, n), of motions smoothed over so many seconds."""
     said, measured = [], []
     for r in runs:
-        q, qd, qdd = (smooth(r.q, m.dt, k, seconds) for k in range(3))
+        q, qd, qdd = (r.smoothed(m.dt, k, seconds) for k in range(3))
         said.append(needed(model, m, q, qd, qdd))
         measured.append(r.u)
     return np.concatenate(said), np.concatenate(measured)
@@ -324,7 +321,7 @@ def _named(x: np.ndarray, m: Machine) -> dict[str, list[float]]:
 
 def _columns(m: Machine, run: Run, seconds: float) -> np.ndarray:
     """(T, n, numbers): torques per unit of each base number; the first armature acts as the first inertia does."""
-    q, qd, qdd = (smooth(run.q, m.dt, k, seconds) for k in range(3))
+    q, qd, qdd = (run.smoothed(m.dt, k, seconds) for k in range(3))
     n, found = q.shape[1], []
     for name in BASE:
         for i in range(1 if name == "armature" else 0, n):
@@ -382,6 +379,7 @@ def reproduce(
         "quick": quick, "networks": NETWORKS, "windows": [FIT_WINDOWS, TRAIN_WINDOW, FOLLOWED, AHEAD, BEFORE], "pull": STRENGTHS,
         "most": [MOST_FIT, MOST_TRAIN, MOST], "rounds": [ROUNDS, NETWORK_ROUNDS], "decay": DECAYS,
         "folds": f"whole runs; thirds of runs where these are fewer than {FOLDS} (later) or 2 (runs)",
+        "starts": [windows.SHARES, windows.ROUNDS, windows.TRIAL_ROUNDS],
     }  # fmt: skip
     kept = Kept(out, "real-pendulum", settings, say)
     try:

@@ -116,7 +116,7 @@ class Sought:
     is_physical: Callable[[np.ndarray], np.ndarray] = lambda x: np.ones(len(x), bool)
 
 
-class Shooting:
+class Followed:
     """Residuals of recorded angles (in `units`) as a function of the numbers sought, starts found; and of their pull towards where
     they start: strength 1 counts a unit of x as all residuals of one."""
 
