@@ -158,8 +158,8 @@ def swimmer(out: Path = Path("out/swimmer"), media: tuple[str, ...] = (), quick:
 def real_pendulum(
     out: Path = Path("out/real_pendulum"), machines: tuple[str, ...] = (), data: Path | None = None, quick: bool = False
 ) -> int:
-    """Recordings of four real pendulums, predicted as published, fitted, and fitted with a network inside the step; five to ten
-    minutes on two cores.
+    """Recordings of four real pendulums, followed as published, fitted, and fitted with a network inside the step; a quarter of
+    an hour of one core.
 
     Args:
         out: Folder for the results.

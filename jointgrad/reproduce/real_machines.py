@@ -36,8 +36,8 @@ MACHINES = ("C1", "A0", "simple", "ibm")
 GRAVITY = 9.81
 SPLITS = ("later", "runs")
 HELD_OUT, FOLDS = 0.4, 3  # share of a run; folds of what is left, see divided()
-# seconds over which a polynomial of third order is fitted to positions: of motors with encoders, and of the camera, whose
-# pendulum turns at up to 30 rad/s
+# seconds over which a polynomial of third order is fitted to angles, for velocities: of motors with encoders, and of the camera,
+# whose pendulum turns at up to 30 rad/s
 SMOOTH, SMOOTH_CAMERA = 0.12, 0.0225
 # authors' friction is cf atan(100 qd): far from rest cf pi / 2
 ATAN = np.pi / 2
@@ -47,12 +47,16 @@ HEAVY = 5.0  # kg, see pendulum()
 
 @dataclass(frozen=True)
 class Run:
-    """Even samples: q (T, n), qd (T, n), u (T, nu) the torques at the joints."""
+    """Even samples: q (T, n) as recorded, qd (T, n) by polynomials, u (T, nu) the torques at the joints."""
 
     name: str
     q: np.ndarray
     qd: np.ndarray
     u: np.ndarray
+
+    def smoothed(self, dt: float, order: int, seconds: float) -> np.ndarray:
+        """Angles, velocities or accelerations, smoothed twice: once is too little against the noise of accelerations."""
+        return smooth(smooth(self.q, dt, 0), dt, order, seconds)
 
 
 @dataclass(frozen=True)
@@ -117,7 +121,8 @@ class Body:
 
 
 def pendulum(bodies: Sequence[Body], length: float, dt: float, driven: bool = True) -> jg.Model:
-    """Hanging along -z at zero, turning about y; the second joint `length` below the first.
+    """Hanging along -z at zero, turning about y; the second joint `length` below the first. One without motors is fast and has
+    no dry friction: its steps are of fourth order, which would not do with that.
 
     Motions depend on inertias and moments of mass about the joints alone (`base_numbers`). Some that were published belong to no
     body with the published mass, so masses are chosen here: that of the second so that its own inertia is a sixth of that about
@@ -135,10 +140,10 @@ def pendulum(bodies: Sequence[Body], length: float, dt: float, driven: bool = Tr
         robot.add_link(f"link{i}", mass, (0.0, 0.0, -centre), (1.0, inertia - mass * centre**2, 1.0))
         parent, at = (f"link{i - 1}", (0.0, 0.0, -length)) if i else (None, (0.0, 0.0, 0.0))
         robot.add_joint(f"joint{i}", "continuous", parent, f"link{i}", position=at, axis=(0, 1, 0), damping=b.damping,
-                        armature=b.armature, friction=max(b.friction, 1e-6))  # fmt: skip
+                        armature=b.armature, friction=max(b.friction, 1e-6) if driven else 0.0)  # fmt: skip
         if driven:
             robot.add_actuator(f"motor{i}", f"joint{i}")
-    return robot.compile(dt=dt, gravity=(0, 0, -GRAVITY))
+    return robot.compile(dt=dt, gravity=(0, 0, -GRAVITY), integrator="semi_implicit" if driven else "rk4")
 
 
 def machine(name: str, data: Path | None = None) -> Machine:
@@ -166,7 +171,7 @@ def _even(time: np.ndarray, dt: float, *columns: np.ndarray) -> list[np.ndarray]
 
 
 def _run(name: str, dt: float, q: np.ndarray, u: np.ndarray) -> Run:
-    return Run(name, smooth(q, dt, 0), smooth(q, dt, 1), u)
+    return Run(name, q, smooth(q, dt, 1), u)
 
 
 # DFKI's double pendulum --------------------------------------------------------------------------------------------------
@@ -229,23 +234,39 @@ def _simple(data: Path | None) -> Machine:
 # IBM's passive double pendulum -------------------------------------------------------------------------------------------
 
 ARMS = (0.091, 0.070)  # m
+EVERY = 2  # frames per time step
 
 
 def angles(pixels: np.ndarray) -> np.ndarray:
-    """(T, 2): of the upper arm from straight down, and of the lower one from the upper."""
-    pivot, joint, tip = (pixels[:, k : k + 2].astype(float) for k in (0, 2, 4))
-    upper, lower = (np.unwrap(np.arctan2(a[:, 1], a[:, 0])) for a in (joint - pivot, tip - joint))
+    """(T, 2): of the upper arm from straight down, and of the lower one from the upper.
+
+    Markers are not on the axes, by one or two units of 600, which is more than the noise: a run's axes are the centres of the
+    circles on which the middle marker runs in the picture, and the last one as seen from the upper arm.
+    """
+    middle, tip = (pixels[:, k : k + 2].astype(float) for k in (2, 4))
+    pivot = _centre(middle)
+    along = (middle - pivot) / np.linalg.norm(middle - pivot, axis=1)[:, None]
+    across = np.stack([-along[:, 1], along[:, 0]], -1)
+    seen = np.stack([((tip - pivot) * a).sum(1) for a in (along, across)], -1)
+    hinge = np.einsum("k,ktx->tx", _centre(seen), np.stack([along, across]))
+    upper, lower = (np.unwrap(np.arctan2(a[:, 1], a[:, 0])) for a in (hinge, tip - pivot - hinge))
     return np.stack([upper, lower - upper], -1)
+
+
+def _centre(points: np.ndarray) -> np.ndarray:
+    """Of a circle through points (T, 2), by least squares."""
+    A = np.concatenate([2 * points, np.ones((len(points), 1))], axis=1)
+    return np.linalg.lstsq(A, (points**2).sum(1), rcond=None)[0][:2]
 
 
 def _ibm(data: Path | None) -> Machine:
     file = recording("ibm_double_pendulum.npz", data)
-    dt = float(file["dt"])
-    runs = []
+    frame = float(file["dt"])
+    dt, runs = EVERY * frame, []
     for k, x in enumerate(cut(file, "pixels")):
         q = angles(x)
-        q, qd = (smooth(q, dt, order, SMOOTH_CAMERA) for order in (0, 1))
-        runs.append(Run(f"run {k}", q, qd, np.zeros((len(q), 0))))
+        qd = smooth(q, frame, 1, SMOOTH_CAMERA)[::EVERY]
+        runs.append(Run(f"run {k}", q[::EVERY], qd, np.zeros((len(qd), 0))))
     # nobody has published masses: uniform arms of the known lengths, with masses in proportion
     rods = [Body(mass, a / 2, mass * a**2 / 3) for mass, a in zip(np.array(ARMS) / sum(ARMS), ARMS, strict=True)]
     # a passive machine does not tell its scale: masses and the first centre stay
@@ -254,8 +275,10 @@ def _ibm(data: Path | None) -> Machine:
         Entry("joint.placement", "joint1", 2, bounds=(-0.3, -0.03), scale=0.03),
         Entry("link.com", "link1", 2, bounds=(-0.3, 0.0), scale=0.03),
         Entry("link.inertia", None, 3, bounds=(1e-8, 0.1), scale=1e-3),
-        Entry("joint.damping", "joint?", bounds=(0, 1), scale=1e-3), Entry("joint.friction", "joint?", bounds=(0, 1), scale=1e-3),
-    ]  # fmt: skip
+        Entry("joint.damping", "joint?", bounds=(0, 1), scale=1e-3),
+        # the camera need not be upright
+        Entry("world.gravity", None, 0, bounds=(-3, 3), scale=0.1),
+    ]
     return Machine("ibm", dt, {"uniform rods": pendulum(rods, ARMS[0], dt, driven=False)}, unknowns, runs, ARMS[0])
 
 

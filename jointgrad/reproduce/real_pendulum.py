@@ -1,14 +1,15 @@
-"""Real pendulums, predicted: as published, fitted, and fitted with a network inside (the claim of NeuralSim 2021 on real data).
+"""Real pendulums, followed: as published, fitted, and fitted with a network inside (the claim of NeuralSim 2021 on real data).
 
 - untuned: numbers that the machine's authors have published (the best of theirs on the training runs), or uniform rods
 - fitted: inertias, damping, dry friction and armature by Gauss-Newton through motions of the training runs, pulled towards the
   untuned numbers or towards a regression; folds of the training runs decide which, and how strongly
-- augmented: the fitted model with a small network inside, trained through motions: one that says how much larger or smaller the
-  dry friction of a joint is, from its velocity, or one that adds joint forces, from velocity and torque of the joint or from all
-  positions and velocities. The same folds decide which, and decide for none where the gain on them is within its standard error
+- augmented: the fitted model with a small network for each joint inside, trained through motions: one that adds
+  a force, from its velocity, or from velocity and torque. The same folds decide which, and decide for none where the gain on
+  them is within its standard error
 - regression: the usual fit, least squares of torques in the equations of motion; for torques alone
 
-Judged on held-out runs, in two ways: windows that start at a recorded state and run on their own, and torques that the
+Every model finds the states at which windows of the recordings start itself (windows.py). Judged on held-out runs, in three ways:
+how well it follows windows, how well it predicts what comes after 0.1 s from which it has found its state, and torques that the
 recorded motion needs, against those measured (1 - SSE/SS).
 """
 
@@ -24,16 +25,16 @@ import numpy as np
 import jointgrad as jg
 
 from ..grafts.blueprint import layers
-from ..grafts.discover import Windows, windows
 from ..model.errors import ModelError
-from ..optimize.identify import Fit, Identification, Recording, Settings, judged
+from ..model.parameters import Unknowns
 from ..optimize.progress import Stop
-from ..optimize.solvers import Tried, gauss_newton
-from .graft_training import Plan, train, weight_units
+from ..optimize.solvers import gauss_newton
+from . import windows
+from .graft_training import weight_units
 from .kept import Kept
 from .real_machines import (
-    ATAN,
     BASE,
+    FOLDS,
     GRAVITY,
     MACHINES,
     SPLITS,
@@ -44,25 +45,27 @@ from .real_machines import (
     divided,
     inverse,
     machine,
-    smooth,
     with_base_numbers,
 )
+from .windows import Followed, Sought, Stretches, found_starts, moved
 
-# seconds: of windows that are judged, the longest of which trains too
-AHEAD = (0.1, 0.2, 0.5)
-FIT_WINDOW, JUDGED = 0.2, (0.2, 0.5)
-TRAIN_WINDOWS = ((0.2, 60),)
+# seconds: of windows that are followed, and by which folds judge; of predictions, and of what a state is found from before
+FOLLOWED = (0.2, 0.5)
+AHEAD, BEFORE = (0.2, 0.5), 0.1
+# seconds of windows that teach, one length after the other: short ones bring far numbers near
+FIT_WINDOWS, TRAIN_WINDOW = (0.1, 0.3), 0.3
+# iterations of fits and of networks
+ROUNDS, NETWORK_ROUNDS = 8, 8
 # of the pull of a fit towards where it starts, and of squares of a network's weights
-STRENGTHS = (0.0, 1e-3, 1e-2, 0.1)
-DECAYS = (3e-5, 1e-3)
-# what is tried: target, mode, what the network sees, hidden layers, whether each joint has its own
+STRENGTHS = (0.0, 1e-3, 1e-2)
+DECAYS = (1e-5, 1e-3)
+# what is tried: target, what the network of a joint sees, hidden layers
 NETWORKS: dict[str, Any] = {
-    "friction by velocity": ("joint.friction", "scale", ("joint.velocity",), (4,), True),
-    "force by velocity and torque": ("joint.force", "residual", ("joint.velocity", "control"), (8,), True),
-    "force by all": ("joint.force", "residual", ("joint.position", "joint.velocity"), (8,), False),
+    "force by velocity": ("joint.force", ("joint.velocity",), (4,)),
+    "force by velocity and torque": ("joint.force", ("joint.velocity", "control"), (4,)),
 }
-# most windows: of fits and of judging, and of training a network; more take longer and say little more
-MOST, MOST_TRAIN = 250, 120
+# most windows: of fits, of training a network, and of judging; more take longer and say little more
+MOST_FIT, MOST_TRAIN, MOST = 240, 160, 250
 # seconds of smoothing for accelerations that are tried on the training runs
 SMOOTHINGS = (0.06, 0.1, 0.14, 0.18, 0.24, 0.3)
 
@@ -70,89 +73,89 @@ SMOOTHINGS = (0.06, 0.1, 0.14, 0.18, 0.24, 0.3)
 # motions -----------------------------------------------------------------------------------------------------------------
 
 
-def pieces(runs: list[Run], steps: int, most: int | None = None) -> Windows:
+def pieces(runs: Sequence[Run], steps: int, most: int | None = None) -> Stretches:
     """Windows of all runs side by side, without gaps or overlap; of too many, every second, third, ... one. Runs that are shorter
     than a window have none."""
-    long = [r for r in runs if len(r.q) > steps]
-    found = [windows(r.q[:, None], r.qd[:, None], r.u[:-1, None] if r.u.shape[1] else None, steps) for r in long]
-    q0, qd0 = (np.concatenate([getattr(f.start, k) for f in found]) for k in ("q", "qd"))
-    q, qd = (np.concatenate([getattr(f, k) for f in found], axis=1) for k in ("q", "qd"))
-    u = None if found[0].u is None else np.concatenate([f.u for f in found], axis=1)  # type: ignore[misc]
-    every = slice(None, None, 1 if most is None else -(-len(q0) // most))
-    return Windows(jg.State(q0[every], qd0[every]), None if u is None else u[:, every], q[:, every], qd[:, every])
+    at = [(r, a) for r in runs for a in range(0, len(r.q) - steps, steps)]
+    at = at[:: 1 if most is None else -(-len(at) // most)]
+    q = np.stack([r.q[a : a + steps + 1] for r, a in at], axis=1)
+    u = np.stack([r.u[a : a + steps] for r, a in at], axis=1)
+    start = np.stack([np.concatenate([r.q[a], r.qd[a]]) for r, a in at])
+    return Stretches(q, u if u.shape[2] else None, start)
 
 
-def scales(runs: list[Run]) -> tuple[np.ndarray, np.ndarray]:
-    """Standard deviations of velocities, and of angles over a window of 0.2 s, which have no mean: what errors count in."""
-    qd = np.concatenate([r.qd for r in runs]).std(0)
-    return qd * AHEAD[1] / 2, qd
+def scales(runs: Sequence[Run]) -> np.ndarray:
+    """Standard deviations of velocities times 0.1 s: what errors of angles, which have no mean, count in."""
+    return np.concatenate([r.qd for r in runs]).std(0) * 0.1
 
 
-def ahead(model: jg.Model, m: Machine, runs: Sequence[Run]) -> dict[str, Any]:
-    """Root mean square errors of angles (rad) and velocities over windows of different lengths, all joints together."""
-    found: dict[str, Any] = {}
-    for seconds in AHEAD:
-        w = pieces(runs, round(seconds / m.dt))
-        motion = jg.rollout(model, w.start, w.u, steps=len(w.q), on_nan="freeze")
-        rms = lambda a, b: float(np.sqrt(((a[1:] - b) ** 2).mean()))  # noqa: E731
-        found[f"{seconds:g} s"] = {"q": rms(motion.q, w.q), "qd": rms(motion.qd, w.qd), "windows": w.q.shape[1]}
+def off(model: jg.Model, data: Stretches, units: np.ndarray, samples: int | None = None) -> np.ndarray:
+    """(T+1, N, nv): angles less those recorded, from states that the model finds from the first samples, unless said from all."""
+    return moved(model, found_starts(model, data, units, samples), data.u, data.steps).q - data.q
+
+
+def followed(model: jg.Model, m: Machine, runs: Sequence[Run], units: np.ndarray) -> dict[str, Any]:
+    """Root mean square errors of angles (rad) over windows of different lengths, all joints together."""
+    found = {}
+    for seconds in FOLLOWED:
+        e = off(model, pieces(runs, round(seconds / m.dt)), units)
+        found[f"{seconds:g} s"] = {"q": _rms(e), "windows": e.shape[1]}
     return found
+
+
+def ahead(model: jg.Model, m: Machine, runs: Sequence[Run], units: np.ndarray) -> dict[str, Any]:
+    """The same of what comes after BEFORE, which alone is seen."""
+    found, before = {}, round(BEFORE / m.dt)
+    for seconds in AHEAD:
+        e = off(model, pieces(runs, before + round(seconds / m.dt)), units, before + 1)[before + 1 :]
+        found[f"{seconds:g} s"] = {"q": _rms(e), "windows": e.shape[1]}
+    return found
+
+
+def _rms(a: np.ndarray) -> float:
+    return float(np.sqrt((a**2).mean()))
 
 
 # models ------------------------------------------------------------------------------------------------------------------
 
 
 def window_error(model: jg.Model, m: Machine, split: Split, runs: Sequence[Run], seconds: float) -> float:
-    """Mean square over windows, in units of `scales`."""
-    data, units = pieces(runs, round(seconds / m.dt), MOST), scales(split.seen)
-    motion = jg.rollout(model, data.start, data.u, steps=len(data.q), on_nan="freeze")
-    off = [(a[1:] - b) / unit for a, b, unit in zip((motion.q, motion.qd), (data.q, data.qd), units, strict=True)]
-    return float(sum((a**2).mean() for a in off))
+    """Root mean square over windows that are followed, in units of `scales`."""
+    units = scales(split.seen)
+    return _rms(off(model, pieces(runs, round(seconds / m.dt), MOST), units) / units)
 
 
 def judged_by(models: Sequence[jg.Model], m: Machine, split: Split) -> np.ndarray:
     """(folds,): logarithms of errors on each fold, of the model that the others have taught; mean of two lengths of windows."""
-    return np.array([np.mean([np.log(window_error(model, m, split, fold, s)) / 2 for s in JUDGED])
+    return np.array([np.mean([np.log(window_error(model, m, split, fold, s)) for s in FOLLOWED])
                      for model, fold in zip(models, split.folds, strict=True)])  # fmt: skip
 
 
 def untuned(m: Machine, split: Split) -> tuple[str, jg.Model]:
-    """Of the published models the one that predicts the training runs best."""
-    name = min(m.untuned, key=lambda k: window_error(m.untuned[k], m, split, split.seen, FIT_WINDOW))
+    """Of the published models the one that follows the training runs best."""
+    name = min(m.untuned, key=lambda k: window_error(m.untuned[k], m, split, split.seen, FOLLOWED[0]))
     return name, m.untuned[name]
 
 
-class Pulled(Identification):
-    """With residuals that pull the unknowns towards where they start: strength 1 counts a unit of x as all residuals of one."""
-
-    strength: float = 0.0
-
-    def tried(self, x: np.ndarray) -> Tried:
-        own = super().tried(x)
-        pull = np.sqrt(self.strength * own.residuals.shape[1])
-        # a lost motion stays infinite: its own residuals are
-        r = np.concatenate([own.residuals, pull * (x - self.start)], axis=1)
-
-        def jacobians(rows: Sequence[int]) -> tuple[np.ndarray, int, int]:
-            J, *counts = own.jacobians(rows)
-            return np.concatenate(
-                [J, np.broadcast_to(pull * np.eye(self.n), (len(J), self.n, self.n))], axis=1
-            ), *counts
-
-        return Tried(r, jacobians)
-
-
-def fit_to(runs: Sequence[Run], m: Machine, split: Split, model: jg.Model, strength: float, iterations: int) -> Fit:
+def fit_to(
+    runs: Sequence[Run], m: Machine, split: Split, model: jg.Model, strength: float, iterations: int
+) -> jg.Model:
     """By Levenberg-Marquardt through windows, from the numbers of the model and pulled towards them."""
-    units = scales(split.seen)
-    data = pieces(runs, round(FIT_WINDOW / m.dt), MOST)
-    every = 5 if len(data.q) % 5 == 0 else 1  # neighbouring samples say the same
-    q, qd = (np.concatenate([s[None], a])[::every] for s, a in zip(data.start, (data.q, data.qd), strict=True))
-    records = [Recording(q[:, i], qd[:, i], None if data.u is None else data.u[:, i], every) for i in range(q.shape[1])]
-    problem = Pulled(model, records, m.unknowns, Settings(sigma_q=units[0], sigma_qd=units[1]))
-    problem.strength = strength
+    unknowns = Unknowns(model, m.unknowns)
+    sought = Sought(unknowns.start, unknowns.bounds, unknowns.values, unknowns.directions, unknowns.is_physical)
+    x = sought.start
+    for seconds in FIT_WINDOWS:
+        data = pieces(runs, round(seconds / m.dt), MOST_FIT)
+        x = _solved(Followed(unknowns.model_at(x), data, sought, scales(split.seen), strength), x, iterations)
+    return unknowns.model_at(x)
+
+
+def _solved(problem: Followed, x: np.ndarray, iterations: int) -> np.ndarray:
     stop = Stop(iterations=iterations, patience=3, least=1e-4)
-    return judged(problem, gauss_newton(problem, problem.start, stop, problem.bounds))
+    result = gauss_newton(problem, x, stop, problem.bounds, trials=3)
+    if result.is_interrupted:
+        raise KeyboardInterrupt
+    return result.x
 
 
 def centre(name: str, runs: Sequence[Run], m: Machine, model: jg.Model) -> jg.Model | None:
@@ -174,36 +177,27 @@ class Fitted:
     by_fold: list[jg.Model]
     chosen: str
     tried: dict[str, list[float]]
-    numbers: dict[str, list[float]]
 
 
 def fitted(
-    m: Machine, split: Split, model: jg.Model, iterations: int = 10, strengths: Sequence[float] = STRENGTHS
+    m: Machine, split: Split, model: jg.Model, iterations: int = ROUNDS, strengths: Sequence[float] = STRENGTHS
 ) -> Fitted:
-    """Through motions; where they are pulled to and how strongly is what does best on folds that a fit has not seen."""
+    """Through motions, from the untuned numbers or a regression, whichever do better on folds; how strongly they are pulled there
+    is what does best on folds that a fit has not seen."""
     teach = [split.seen, *(split.without(k) for k in range(len(split.folds)))]
-    found: dict[str, list[Any]] = {}
     models: dict[str, list[jg.Model]] = {}
-    tried: dict[str, np.ndarray] = {}
     for start in ("untuned", "regression") if model.nu else ("untuned",):
-        starts = [centre(start, runs, m, model) for runs in teach]
-        if any(s is None for s in starts):
-            continue
-        found[start] = models[start] = starts
-        tried[start], least = judged_by(starts[1:], m, split), np.inf
-        for strength in strengths:
-            name = f"from {start}, pulled by {strength:g}"
-            found[name] = [fit_to(r, m, split, s, strength, iterations) for r, s in zip(teach, starts, strict=True)]
-            models[name] = [f.model for f in found[name]]
-            tried[name] = judged_by(models[name][1:], m, split)
-            if tried[name].mean() > least:
-                break  # a stronger pull will not help either
-            least = tried[name].mean()
+        found = [centre(start, runs, m, model) for runs in teach]
+        if all(f is not None for f in found):
+            models[start] = found  # type: ignore[assignment]
+    tried = {name: judged_by(of[1:], m, split) for name, of in models.items()}
+    start = min(tried, key=lambda k: tried[k].mean())
+    for strength in strengths:
+        name = f"from {start}, pulled by {strength:g}"
+        models[name] = [fit_to(r, m, split, s, strength, iterations) for r, s in zip(teach, models[start], strict=True)]
+        tried[name] = judged_by(models[name][1:], m, split)
     chosen = min(tried, key=lambda k: tried[k].mean())
-    first = found[chosen][0]
-    numbers = {e.name: [e.value, e.deviation] for e in first.estimates} if isinstance(first, Fit) else {}
-    errors = {k: np.exp(v).tolist() for k, v in tried.items()}
-    return Fitted(models[chosen][0], models[chosen][1:], chosen, errors, numbers)
+    return Fitted(models[chosen][0], models[chosen][1:], chosen, {k: np.exp(v).tolist() for k, v in tried.items()})
 
 
 def augmented(m: Machine, split: Split, fit: Fitted, quick: bool = False) -> tuple[jg.Model, str, dict[str, Any]]:
@@ -211,9 +205,9 @@ def augmented(m: Machine, split: Split, fit: Fitted, quick: bool = False) -> tup
     left of the gain. The model, its name, and of all networks the errors over those of the fit, fold by fold."""
     plain, tried = judged_by(fit.by_fold, m, split), {}
     for name in NETWORKS:
-        if "control" in NETWORKS[name][2] and not fit.model.nu:
+        if "control" in NETWORKS[name][1] and not fit.model.nu:
             continue
-        for decay in DECAYS[:1] if quick else DECAYS:
+        for decay in DECAYS[1:] if quick else DECAYS:
             grown = [grown_on(split.without(k), m, split, one, name, decay, quick) for k, one in enumerate(fit.by_fold)]
             tried[name, decay] = judged_by(grown, m, split) - plain
     worst = {k: v.mean() + v.std(ddof=1) / np.sqrt(len(v)) for k, v in tried.items()}
@@ -227,23 +221,24 @@ def augmented(m: Machine, split: Split, fit: Fitted, quick: bool = False) -> tup
 def grown_on(
     runs: Sequence[Run], m: Machine, split: Split, model: jg.Model, name: str, decay: float, quick: bool
 ) -> jg.Model:
-    """The model with a network that was trained through windows of these runs."""
+    """The model with a network that was trained through windows of these runs, as numbers of a model are fitted."""
     grafted, sizes = grafted_with(m, split, model, name)
-    stages = [(pieces(runs, round(s / m.dt), MOST_TRAIN), 5 if quick else n) for s, n in TRAIN_WINDOWS]
-    return train(grafted, sizes, Plan(stages, None, scales(split.seen), decay)).model
+    first = grafted.params["graft.weight"] / sizes
+    sought = Sought(first, None, lambda x: {"graft.weight": x * sizes}, lambda x: {"graft.weight": np.diag(sizes)})
+    data = pieces(runs, round(TRAIN_WINDOW / m.dt), MOST_TRAIN)
+    problem = Followed(grafted, data, sought, scales(split.seen), decay)
+    return grafted.replace({"graft.weight": _solved(problem, first, 2 if quick else NETWORK_ROUNDS) * sizes})
 
 
 def grafted_with(m: Machine, split: Split, model: jg.Model, name: str) -> tuple[jg.Model, np.ndarray]:
-    """A model with one of NETWORKS, silent at first, and the sizes of its weights."""
-    target, mode, inputs, hidden, is_each = NETWORKS[name]
-    network = jg.MLP(hidden, "tanh", scale=0.0)
+    """A model with one of NETWORKS for each joint, silent at first, and the sizes of its weights."""
+    target, inputs, hidden = NETWORKS[name]
     joints = [f"joint{i}" for i in range(model.nv)]
-    grafted = jg.graft(model, target, inputs, network, rows=joints, per="each" if is_each else "whole", mode=mode)
-    q, qd, u = (np.concatenate([getattr(r, k) for r in split.seen]).std(0) for k in ("q", "qd", "u"))
-    of = {"joint.position": np.maximum(q, 0.3), "joint.velocity": qd, "control": u}
-    sees = [of[k].mean() for k in inputs] if is_each else np.concatenate([of[k] for k in inputs])
-    force = 0.1 * _weight(m, model)
-    return grafted, weight_units(grafted, sees, [1.0] if mode == "scale" else [force.mean()] if is_each else force)
+    grafted = jg.graft(model, target, inputs, jg.MLP(hidden, "tanh", scale=0.0), rows=joints, per="each")
+    of = {k: np.concatenate([getattr(r, a) for r in split.seen]).std(0).mean()
+          for k, a in (("joint.velocity", "qd"), ("control", "u")) if k in inputs}  # fmt: skip
+    force = 0.1 * _weight(m, model).mean()
+    return grafted, weight_units(grafted, [of[k] for k in inputs], [force])
 
 
 def _weight(m: Machine, model: jg.Model) -> np.ndarray:
@@ -265,22 +260,16 @@ def said_by(model: jg.Model, network: int, x: np.ndarray) -> np.ndarray:
 
 def needed(model: jg.Model, m: Machine, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray) -> np.ndarray:
     """Torques that a motion needs, with what networks do. Where these see the torque, it is found by repetition."""
-    base = base_numbers(model, m.length)
-    tau = inverse(base, m.length, q, qd, qdd)
+    tau = inverse(base_numbers(model, m.length), m.length, q, qd, qdd)
     if not model.topology.grafts:
         return tau
     blueprint, found = model.topology.grafts[0], tau
-    dry = base["friction"] / ATAN * np.arctan(100 * qd)
     sees_torque = "control" in blueprint.inputs
     for _ in range(20 if sees_torque else 1):
-        seen = [{"joint.position": q, "joint.velocity": qd, "control": found}[k] for k in blueprint.inputs]
-        if len(blueprint.first_weights) == 1 < model.nv:
-            said = said_by(model, 0, np.concatenate(seen, -1))
-        else:
-            own = [np.stack([a[:, i] for a in seen], -1) for i in range(model.nv)]
-            said = np.concatenate([said_by(model, i, x) for i, x in enumerate(own)], -1)
-        now = tau - said if blueprint.target == "joint.force" else tau + dry * np.maximum(said, -1.0)
-        found = 0.5 * (found + now) if sees_torque else now
+        seen = [{"joint.velocity": qd, "control": found}[k] for k in blueprint.inputs]
+        own = [np.stack([a[:, i] for a in seen], -1) for i in range(model.nv)]
+        said = np.concatenate([said_by(model, i, x) for i, x in enumerate(own)], -1)
+        found = 0.5 * (found + tau - said) if sees_torque else tau - said
     return found
 
 
@@ -288,7 +277,7 @@ def torques(model: jg.Model, m: Machine, runs: Sequence[Run], seconds: float) ->
     """Predicted and measured (T, n), of motions smoothed over so many seconds."""
     said, measured = [], []
     for r in runs:
-        q, qd, qdd = (smooth(r.q, m.dt, k, seconds) for k in range(3))
+        q, qd, qdd = (r.smoothed(m.dt, k, seconds) for k in range(3))
         said.append(needed(model, m, q, qd, qdd))
         measured.append(r.u)
     return np.concatenate(said), np.concatenate(measured)
@@ -332,7 +321,7 @@ def _named(x: np.ndarray, m: Machine) -> dict[str, list[float]]:
 
 def _columns(m: Machine, run: Run, seconds: float) -> np.ndarray:
     """(T, n, numbers): torques per unit of each base number; the first armature acts as the first inertia does."""
-    q, qd, qdd = (smooth(run.q, m.dt, k, seconds) for k in range(3))
+    q, qd, qdd = (run.smoothed(m.dt, k, seconds) for k in range(3))
     n, found = q.shape[1], []
     for name in BASE:
         for i in range(1 if name == "armature" else 0, n):
@@ -346,7 +335,10 @@ def _columns(m: Machine, run: Run, seconds: float) -> np.ndarray:
 
 
 def _figures(model: jg.Model, m: Machine, split: Split) -> dict[str, Any]:
-    said: dict[str, Any] = {"ahead": ahead(model, m, split.held_out)}
+    units = scales(split.seen)
+    said: dict[str, Any] = {
+        k: f(model, m, split.held_out, units) for k, f in (("followed", followed), ("ahead", ahead))
+    }
     if model.nu:
         said["torques"] = of_torques(model, m, split)
     return said
@@ -356,10 +348,14 @@ def compared(m: Machine, split: Split, quick: bool = False) -> dict[str, Any]:
     """All models of one machine, on one split."""
     chosen, first = untuned(m, split)
     found = {"untuned": {**_figures(first, m, split), "chosen": chosen}}
-    fit = fitted(m, split, first, 4 if quick else 10, STRENGTHS[:1] if quick else STRENGTHS)
+    fit = fitted(m, split, first, 3 if quick else ROUNDS, STRENGTHS[1:2] if quick else STRENGTHS)
     base = {k: v.tolist() for k, v in base_numbers(fit.model, m.length).items()}
-    found["fitted"] = {**_figures(fit.model, m, split), "chosen": fit.chosen, "errors_of_folds": fit.tried,
-                       "numbers": fit.numbers, "base": base}  # fmt: skip
+    found["fitted"] = {
+        **_figures(fit.model, m, split),
+        "chosen": fit.chosen,
+        "errors_of_folds": fit.tried,
+        "base": base,
+    }
     model, chosen, tried = augmented(m, split, fit, quick)
     found["augmented"] = {**_figures(model, m, split), "chosen": chosen, "errors_of_folds_over_fitted": tried}
     if first.nu:
@@ -380,13 +376,11 @@ def reproduce(
 ) -> dict[str, Any]:
     """All machines, both splits; a line for each model. Ctrl-C leaves what is finished."""
     settings = {
-        "quick": quick,
-        "networks": NETWORKS,
-        "windows": TRAIN_WINDOWS,
-        "most": MOST,
-        "pull": STRENGTHS,
-        "decay": DECAYS,
-    }
+        "quick": quick, "networks": NETWORKS, "windows": [FIT_WINDOWS, TRAIN_WINDOW, FOLLOWED, AHEAD, BEFORE], "pull": STRENGTHS,
+        "most": [MOST_FIT, MOST_TRAIN, MOST], "rounds": [ROUNDS, NETWORK_ROUNDS], "decay": DECAYS,
+        "folds": f"whole runs; thirds of runs where these are fewer than {FOLDS} (later) or 2 (runs)",
+        "starts": [windows.SHARES, windows.ROUNDS, windows.TRIAL_ROUNDS],
+    }  # fmt: skip
     kept = Kept(out, "real-pendulum", settings, say)
     try:
         for name in machines:
@@ -407,7 +401,8 @@ def reproduce(
 
 def _line(one: dict[str, Any]) -> str:
     words = [one["chosen"]] if "chosen" in one else []
-    words += [f"{ahead}: {e['q']:.4f} rad, {e['qd']:.3f} rad/s" for ahead, e in one.get("ahead", {}).items()]
+    for what, said in (("followed", "over"), ("ahead", "ahead")):
+        words += [f"{said} {seconds}: {1e3 * e['q']:.2f} mrad" for seconds, e in one.get(what, {}).items()]
     if "torques" in one:
         shares = ", ".join(f"{x:.3f}" for x in one["torques"]["explained"])
         words.append(f"torques explained {shares} (smoothed over {one['torques']['smoothing_s']:g} s)")
