@@ -9,6 +9,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache as memoized
 from pathlib import Path
+from threading import Barrier
 
 import numpy as np
 import pytest
@@ -482,6 +483,30 @@ def test_a_cache_that_cannot_be_written(tmp_path, monkeypatch, compilations):
     monkeypatch.setenv("JOINTGRAD_CACHE", str(tmp_path / "file" / "cache"))
     assert double_of_three() == double_of_three() == [6.0, 6.0]
     assert compilations == ["doubled"] * 2
+
+
+def test_of_two_that_need_a_kernel_one_compiles_it(tmp_path, monkeypatch, compilations):
+    """Two threads with files of their own stand for two processes: locks are those of open files."""
+    monkeypatch.setenv("JOINTGRAD_CACHE", str(tmp_path))
+    both = Barrier(2)
+
+    def late():
+        both.wait()
+        return double_of_three()
+
+    with ThreadPoolExecutor(2) as pool:
+        first, second = pool.submit(late), pool.submit(late)
+        assert first.result() == second.result() == [6.0, 6.0]
+    assert compilations == ["doubled"]
+
+
+def test_nobody_waits_for_ever(tmp_path, monkeypatch, compilations):
+    """A process that was stopped while it compiled."""
+    monkeypatch.setenv("JOINTGRAD_CACHE", str(tmp_path))
+    monkeypatch.setattr(cache, "PATIENCE", 0.05)
+    with cache.alone("doubled-2x1", doubled.fn):
+        assert double_of_three() == [6.0, 6.0]
+    assert compilations == ["doubled"]
 
 
 SIMULATION = """

@@ -6,17 +6,26 @@ to the user alone and is never shared (see SECURITY.md).
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import importlib.metadata
 import os
 import tempfile
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
+
+try:
+    import fcntl
+except ImportError:  # not on Windows
+    fcntl = None  # type: ignore[assignment]
 
 _MAGIC = b"jointgrad-code-1\n"
+# seconds after which one that waits for another process compiles by itself: that one may be stopped
+PATIENCE = 60.0
 
 
 class Code(NamedTuple):
@@ -94,6 +103,36 @@ def save(label: str, fn: Callable, code: Code) -> None:
             os.replace(draft, path)
     except OSError:
         return
+
+
+@contextlib.contextmanager
+def alone(label: str, fn: Callable) -> Iterator[None]:
+    """Of several processes that need a kernel one compiles it, and the others wait. Without locks, or when the wait is long,
+    they compile it each: that costs time alone."""
+    path = _path(label, fn).with_suffix(".lock")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        lock = path.open("wb")
+    except OSError:
+        yield
+        return
+    with lock:  # closing it, or the end of the process, sets it free
+        last = time.monotonic() + PATIENCE
+        while not _is_free(lock) and time.monotonic() < last:
+            time.sleep(0.02)
+        yield
+
+
+def _is_free(lock: BinaryIO) -> bool:
+    """Whether the lock is ours now, or cannot be had at all."""
+    try:
+        if fcntl is not None:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+    return True
 
 
 @functools.cache

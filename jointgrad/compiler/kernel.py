@@ -144,13 +144,18 @@ class Library:
                 kernel_, label = self.kernels[name], self._label(name)
                 code = cache.load(label, kernel_.fn)
                 if code is None:
-                    from . import build
-
-                    _announce()
-                    code = build.machine_code(self, kernel_)
-                    cache.save(label, kernel_.fn, code)
+                    with cache.alone(label, kernel_.fn):
+                        code = cache.load(label, kernel_.fn) or self._compiled(kernel_)
                 self._loaded[name] = cache.address_of(code)
             return self._loaded[name]
+
+    def _compiled(self, kernel_: Kernel) -> cache.Code:
+        from . import build
+
+        _announce()
+        code = build.machine_code(self, kernel_)
+        cache.save(self._label(kernel_.__name__), kernel_.fn, code)
+        return code
 
     def attach(self, frame: Frame, name: str, without: Iterable[str] = ()) -> Callable[[], None]:
         """Write the addresses that a kernel needs into a frame; what comes back runs the kernel on it, without the GIL.
