@@ -218,7 +218,7 @@ def toss(
 
 def push(out: Path = Path("out/push"), quick: bool = False, data: Path | None = None) -> int:
     """A real block pushed by a finger (NeuralSim, section IV-A): where it comes to rest, by the simulator as it comes, fitted, and
-    with a network for what is missing of the friction; five to ten minutes on two cores.
+    with a network for what is missing of the friction; about five minutes.
 
     Args:
         out: Folder for the results.
