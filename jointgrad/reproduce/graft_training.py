@@ -16,11 +16,14 @@ from numpy.typing import ArrayLike
 import jointgrad as jg
 
 from ..grafts.discover import Prediction, Windows
+from ..grafts.weights import layers
 from ..optimize.progress import Progress, Stop
 from ..optimize.solvers import lbfgs
 
 # of the loss: L-BFGS ends where differences drown in rounding
 LOUDNESS = 1e3
+# of the networks that experiments look into
+ACTIVATIONS = {"tanh": np.tanh, "elu": lambda x: np.where(x > 0, x, np.expm1(np.minimum(x, 0)))}
 
 
 def weight_units(model: jg.Model, sees: Sequence[float], says: Sequence[float], graft: int = 0) -> np.ndarray:
@@ -45,6 +48,15 @@ def by_layer(model: jg.Model, first: ArrayLike, last: ArrayLike, graft: int = 0)
     return found
 
 
+def said_by(model: jg.Model, network: int, x: np.ndarray) -> np.ndarray:
+    """What a network of a model's first graft says to inputs (..., n), computed outside the engine."""
+    net, activation = layers(model, 0, network), ACTIVATIONS[model.topology.grafts[0].activation]
+    for k, (W, bias) in enumerate(net):
+        x = x @ W.T + bias
+        x = activation(x) if k < len(net) - 1 else x
+    return x
+
+
 class Objective:
     """Mean squared prediction error of windows, and a little of the squares of weights, as a function of z = weights / units."""
 
@@ -66,11 +78,10 @@ class Objective:
 @dataclass(frozen=True)
 class Plan:
     """stages: windows of training (all of one length) with the iterations on them. scales: of q and qd, which errors are in
-    units of. judge: windows that decide what is kept; None: the last point is. look: iterations from one look at them to the
-    next."""
+    units of. judge: windows that decide what is kept. look: iterations from one look at them to the next."""
 
     stages: Sequence[tuple[Windows, int]]
-    judge: Windows | None
+    judge: Windows
     scales: tuple[np.ndarray, np.ndarray]
     decay: float = 1e-12
     look: int = 10
@@ -78,7 +89,7 @@ class Plan:
 
 @dataclass
 class Trained:
-    """The model with the best weights, its error on the windows that decide (nan without), and that error along the way."""
+    """The model with the best weights, its error on the windows that decide, and that error along the way."""
 
     model: jg.Model
     error: float
@@ -87,14 +98,14 @@ class Trained:
 
 def train(model: jg.Model, units: np.ndarray, plan: Plan, show: Callable[[float], None] | None = None) -> Trained:
     """From the weights of the model on. show is told the best error so far at every look."""
-    judge = plan.judge and Prediction(model, plan.judge, plan.scales)
+    judge = Prediction(model, plan.judge, plan.scales)
     z = model.params["graft.weight"] / units
-    best, kept = judge.value(z * units) if judge else np.nan, z
+    best, kept = judge.value(z * units), z
     path = [best]
 
     def look(progress: Progress) -> None:
         nonlocal best, kept
-        if judge is None or progress.iteration % plan.look or progress.x is None:
+        if progress.iteration % plan.look or progress.x is None:
             return
         error = judge.value(progress.x * units)
         path.append(error)
@@ -110,6 +121,4 @@ def train(model: jg.Model, units: np.ndarray, plan: Plan, show: Callable[[float]
             raise KeyboardInterrupt
         # training goes on from its own best point, not from the one that is kept: longer windows need not begin at a lucky one
         z = result.x
-    if judge is None:
-        kept = z
     return Trained(model.replace({"graft.weight": kept * units}), best, path)

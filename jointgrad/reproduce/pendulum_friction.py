@@ -16,6 +16,7 @@ import numpy as np
 import jointgrad as jg
 
 from ..grafts.discover import Discovery, Settings, Windows, discover, draw, windows
+from .graft_training import said_by
 from .kept import Kept
 
 DAMPING = (0.2, 0.1)  # N m s, hidden
@@ -110,19 +111,11 @@ def _figures(found: Discovery, seconds: float) -> dict[str, Any]:
 
 def slopes(model: jg.Model, rate: float = 3.0) -> np.ndarray:
     """(2,): force of each network per velocity of its joint, between -rate and rate; with the hidden damping d it is -d."""
-    from ..grafts.blueprint import layers
-
     found = []
     for k in range(2):
-        ends = []
-        for sign in (1.0, -1.0):
-            x = np.zeros(4)
-            x[2 + k] = sign * rate
-            net = layers(model, 0, k)
-            for i, (W, bias) in enumerate(net):
-                x = W @ x + bias
-                x = np.where(x > 0, x, np.expm1(np.minimum(x, 0))) if i < len(net) - 1 else x
-            ends.append(x[0])
+        x = np.zeros((2, 4))
+        x[:, 2 + k] = rate, -rate
+        ends = said_by(model, k, x)[:, 0]
         found.append((ends[0] - ends[1]) / (2 * rate))
     return np.array(found)
 

@@ -56,7 +56,7 @@ class Run:
 
     def smoothed(self, dt: float, order: int, seconds: float) -> np.ndarray:
         """Angles, velocities or accelerations, smoothed twice: once is too little against the noise of accelerations."""
-        return smooth(smooth(self.q, dt, 0), dt, order, seconds)
+        return smooth(smooth(self.q, dt, 0, SMOOTH), dt, order, seconds)
 
 
 @dataclass(frozen=True)

@@ -24,13 +24,12 @@ import numpy as np
 
 import jointgrad as jg
 
-from ..grafts.blueprint import layers
 from ..model.errors import ModelError
 from ..model.parameters import Unknowns
 from ..optimize.progress import Stop
 from ..optimize.solvers import gauss_newton
 from . import windows
-from .graft_training import weight_units
+from .graft_training import said_by, weight_units
 from .kept import Kept
 from .real_machines import (
     BASE,
@@ -247,15 +246,6 @@ def _weight(m: Machine, model: jg.Model) -> np.ndarray:
 
 
 # torques -----------------------------------------------------------------------------------------------------------------
-
-
-def said_by(model: jg.Model, network: int, x: np.ndarray) -> np.ndarray:
-    """What one of a model's networks says to inputs (T, n), computed outside the engine."""
-    net = layers(model, 0, network)
-    for k, (W, bias) in enumerate(net):
-        x = x @ W.T + bias
-        x = np.tanh(x) if k < len(net) - 1 else x
-    return x
 
 
 def needed(model: jg.Model, m: Machine, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray) -> np.ndarray:

@@ -46,21 +46,21 @@ def moved(model: jg.Model, start: np.ndarray, u: np.ndarray | None, steps: int) 
     return jg.rollout(model, jg.State(start[:, : model.nv], start[:, model.nv :]), u, steps=steps, on_nan="freeze")
 
 
-def slopes_by_start(motion: Trajectory, u: np.ndarray | None) -> np.ndarray:
+def slopes_by_start(motion: Trajectory) -> np.ndarray:
     """(T+1, N, nv, 2 nv): of angles, by one tangent for each number of the start."""
     nv, N = motion.model.nv, motion.q.shape[1]
     unit = np.repeat(np.eye(2 * nv), N, axis=0)
-    dq, _ = _copied(motion, u, 2 * nv).tangent(q=unit[:, :nv], qd=unit[:, nv:])
+    dq, _ = _copied(motion, 2 * nv).tangent(q=unit[:, :nv], qd=unit[:, nv:])
     return np.moveaxis(dq.reshape(len(dq), 2 * nv, N, nv), 1, -1)
 
 
-def _copied(motion: Trajectory, u: np.ndarray | None, copies: int) -> Trajectory:
+def _copied(motion: Trajectory, copies: int) -> Trajectory:
     """The same motion in several directions: nothing is run."""
     model = motion.model
     own = {k: np.tile(v, (copies, *(1,) * (v.ndim - 1))) for k, v in model.params.items() if not model.is_shared(k)}
     states = np.tile(motion.q, (1, copies, 1)), np.tile(motion.qd, (1, copies, 1))
-    wide = None if u is None else np.tile(u, (1, copies, 1))
-    return known_motion(model.environment(0).replace(own), states, wide)
+    u = None if motion.u is None else np.tile(motion.u, (1, copies, 1))
+    return known_motion(model.environment(0).replace(own), states, u)
 
 
 def found_starts(
@@ -94,7 +94,7 @@ def nearest_starts(
         # where the last step did not help, a quarter of it is tried
         step[~is_better] /= 4
         if is_better.any():
-            J = slopes_by_start(motion, u) / units[:, None]
+            J = slopes_by_start(motion) / units[:, None]
             J, r = np.swapaxes(J, 0, 1).reshape(len(s), -1, s.shape[1]), np.swapaxes(off, 0, 1).reshape(len(s), -1)
             H = np.einsum("nij,nik->njk", J, J)
             H += 1e-9 * np.einsum("njj->n", H)[:, None, None] * np.eye(s.shape[1])
@@ -162,11 +162,11 @@ class Followed:
         shared = self.model.replace({k: v[0] for k, v in self.sought.values(x[None]).items()})
         motion = moved(shared, starts, self.data.u, self.data.steps)
         towards = {k: np.repeat(v, N, axis=0) for k, v in self.sought.directions(x).items()}
-        copies = _copied(motion, self.data.u, n)
+        copies = _copied(motion, n)
         each = copies.model.replace({k: np.repeat(shared.params[k][None], n * N, axis=0) for k in towards})
-        dq, _ = known_motion(each, (copies.q, copies.qd), self.data.times(n)).tangent(params=towards)
+        dq, _ = known_motion(each, (copies.q, copies.qd), copies.u).tangent(params=towards)
         J = np.moveaxis(self._seen(dq.reshape(-1, n, N, nv)), 0, -1)
-        of_start = np.moveaxis(self._seen(np.moveaxis(slopes_by_start(motion, self.data.u), -1, 1)), 0, -1)
+        of_start = np.moveaxis(self._seen(np.moveaxis(slopes_by_start(motion), -1, 1)), 0, -1)
         Q = np.linalg.qr(of_start)[0]
         J = J - Q @ (np.swapaxes(Q, -1, -2) @ J)
         return np.concatenate([J.reshape(-1, n), self.pull * np.eye(n)])
