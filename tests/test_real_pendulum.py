@@ -149,6 +149,32 @@ def test_slopes_with_starts_found_are_those_of_differences():
     np.testing.assert_allclose(J.T @ tried.residuals[0], by_differences, rtol=1e-3, atol=1e-5)
 
 
+def test_what_starts_make_up_for_is_no_slope():
+    """The gradient does not see the projection, as residuals are across it at the best starts. Where these are zero, the projected
+    Jacobian is the derivative of the residuals themselves."""
+    from jointgrad.model.parameters import Entry, Unknowns
+
+    model, _, data, units = made_up_windows()
+    unknowns = Unknowns(
+        model, [Entry("joint.damping", "joint?", scale=0.1), Entry("link.inertia", None, 3, scale=0.05)]
+    )
+    sought = windows.Sought(unknowns.start, unknowns.bounds, unknowns.values, unknowns.directions)
+    problem = windows.Followed(model, data, sought, units, every=1)
+
+    def residuals(x):
+        starts = windows.found_starts(unknowns.model_at(x), data, units)
+        e = windows.moved(unknowns.model_at(x), starts, data.u, data.steps).q - data.q
+        return problem._seen(e[:, None]).ravel()
+
+    tried = problem.tried(sought.start[None])
+    assert np.abs(tried.residuals).max() < 1e-9
+    J = tried.jacobians([0])[0][0][: data.q.size]
+    by_differences = [
+        (residuals(sought.start + d) - residuals(sought.start - d)) / 2e-4 for d in 1e-4 * np.eye(len(J.T))
+    ]
+    np.testing.assert_allclose(J.T, by_differences, atol=1e-5 * np.abs(J).max())
+
+
 def test_a_force_that_is_missing_is_learnt():
     """Motions with damping, a model without: the network for each joint says what the damper does."""
     model, m, _, _ = made_up_windows()
