@@ -322,6 +322,8 @@ def draw(task: Task, runs: Sequence[Run], path: Path) -> None:
             style = {
                 "color": colormaps["tab20"](labels.index(r.method.label) % 20),
                 "linestyle": "-" if r.method.has_gradient else "--",
+                # one seed to follow by eye, the others behind it
+                **({} if r.seed == runs[0].seed else {"linewidth": 0.5, "alpha": 0.4}),
             }
             axes.plot(at, h.best, label=r.method.label if r.seed == runs[0].seed else None, **style)
         axes.axhline(task.accuracy, color="#999999", linewidth=1)
@@ -329,5 +331,5 @@ def draw(task: Task, runs: Sequence[Run], path: Path) -> None:
         axes.set_xlim(left=0)
     figure.axes[0].set_ylabel(f"best loss ({task.kind}, m)")
     figure.legend(*figure.axes[0].get_legend_handles_labels(), fontsize=7, loc="outside right center")
-    figure.suptitle(f"{task.name}, {task.setting}")
+    figure.suptitle(f"{task.name}, {task.setting} (thick lines: seed {runs[0].seed})")
     figure.savefig(path, dpi=110)
