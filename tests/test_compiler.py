@@ -18,6 +18,7 @@ import jointgrad as jg
 from jointgrad.compiler import cache
 from jointgrad.compiler import elementary as el
 from jointgrad.compiler.field import INTEGERS, SCALAR, Frame, Schema, plain_tables
+from jointgrad.compiler.ingredients import of_kernel
 from jointgrad.compiler.kernel import Library, accumulate, kernel, sweep
 from jointgrad.compiler.reverse import adjoint, tangent
 from jointgrad.compiler.trace import Graph, flatten, shaped_like, traced
@@ -504,7 +505,7 @@ def test_nobody_waits_for_ever(tmp_path, monkeypatch, compilations):
     """A process that was stopped while it compiled."""
     monkeypatch.setenv("JOINTGRAD_CACHE", str(tmp_path))
     monkeypatch.setattr(cache, "PATIENCE", 0.05)
-    with cache.alone("doubled-2x1", doubled.fn):
+    with cache.alone("doubled-2x1", of_kernel(doubled, TINY)):
         assert double_of_three() == [6.0, 6.0]
     assert compilations == ["doubled"]
 
@@ -534,9 +535,43 @@ def test_changed_source_is_compiled_again(tmp_path):
     assert "-(damping * rate)" in before
     operators.write_text(before.replace("-(damping * rate)", "-(3.0 * damping * rate)"))
     assert original.endswith("True\n")
+    kept = set((tmp_path / "cache").rglob("*.code"))
     assert simulated().split("]")[0] != original.split("]")[0]
+    # that operator is in one kernel of those that a step needs
+    (new,) = set((tmp_path / "cache").rglob("*.code")) - kept
+    assert new.name.startswith("forces-")
     operators.write_text(before)
     assert simulated() == original.replace("True", "False")  # from the cache: numba is not even imported
+
+
+def kernel_with(factor):
+    """A kernel whose code is always the same, but not what it refers to."""
+
+    @traced
+    def scaled(x):
+        return factor(x)
+
+    @sweep
+    def through(x):
+        return scaled(x)
+
+    def fn(work):
+        work.y[0] = through(work.x[0])
+
+    return kernel(fn)
+
+
+def times(number):
+    return lambda x: number * x
+
+
+def test_a_kernel_is_known_by_all_that_it_is_made_of():
+    """Constants, functions and layouts, however far away; and by nothing else."""
+    wider = Schema("compiler_test_tiny", dict(work=dict(x=1, y=2)), ("doubled",))
+    keys = [of_kernel(kernel_with(f), TINY) for f in (times(2.0), times(3.0), times(2), lambda x: x + 2.0)]
+    keys.append(of_kernel(kernel_with(times(2.0)), wider))
+    assert len(set(keys)) == len(keys)
+    assert of_kernel(kernel_with(times(2.0)), TINY) == keys[0]
 
 
 # the no-compiler mode, beside the compiled one ------------------------------------------------------------------------

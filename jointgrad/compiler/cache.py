@@ -1,4 +1,4 @@
-"""Compiled code kept on disk, keyed by everything that made it: the package source, the compiler, the processor.
+"""Compiled code kept on disk, keyed by everything that made it: what goes into the kernel, the compiler, the processor.
 
 Loading a kernel from here needs llvmlite only; numba is not imported. The files are machine code, so the folder belongs
 to the user alone and is never shared (see SECURITY.md).
@@ -14,7 +14,7 @@ import os
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
@@ -44,17 +44,6 @@ def folder() -> Path:
 
 
 @functools.cache
-def _package_digest() -> bytes:
-    """Of every source file of the storeys whose code is compiled."""
-    root = Path(__file__).resolve().parents[1]
-    digest = hashlib.sha256()
-    for part in ("compiler", "algebra", "model", "engine"):
-        for path in sorted((root / part).rglob("*.py")):
-            digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes() + b"\0")
-    return digest.digest()
-
-
-@functools.cache
 def _machine_digest() -> bytes:
     import llvmlite.binding as llvm
 
@@ -63,21 +52,18 @@ def _machine_digest() -> bytes:
     return "\n".join([*versions, llvm.get_host_cpu_name(), features]).encode()
 
 
-def _path(label: str, fn: Callable) -> Path:
-    digest = hashlib.sha256(_package_digest() + _machine_digest())
-    source = Path(fn.__code__.co_filename)
-    if source.is_file():  # a kernel from outside the package is keyed by its own file too
-        digest.update(source.read_bytes())
-    return folder() / digest.hexdigest()[:24] / f"{label}.code"
+def _path(label: str, ingredients: bytes) -> Path:
+    digest = hashlib.sha256(ingredients + _machine_digest()).hexdigest()
+    return folder() / f"{label}-{digest[:32]}.code"
 
 
-def has(label: str, fn: Callable) -> bool:
-    return _path(label, fn).is_file()
+def has(label: str, ingredients: bytes) -> bool:
+    return _path(label, ingredients).is_file()
 
 
-def load(label: str, fn: Callable) -> Code | None:
+def load(label: str, ingredients: bytes) -> Code | None:
     try:
-        data = _path(label, fn).read_bytes()
+        data = _path(label, ingredients).read_bytes()
     except OSError:
         return None
     if not data.startswith(_MAGIC):
@@ -90,9 +76,9 @@ def load(label: str, fn: Callable) -> Code | None:
     return Code(symbol.decode(), machine)
 
 
-def save(label: str, fn: Callable, code: Code) -> None:
+def save(label: str, ingredients: bytes, code: Code) -> None:
     """Write whole or not at all; a cache that cannot be written costs time, never the result."""
-    path = _path(label, fn)
+    path = _path(label, ingredients)
     content = code.symbol.encode() + b"\n" + code.machine
     checksum = hashlib.sha256(content).hexdigest().encode()
     try:
@@ -106,10 +92,10 @@ def save(label: str, fn: Callable, code: Code) -> None:
 
 
 @contextlib.contextmanager
-def alone(label: str, fn: Callable) -> Iterator[None]:
+def alone(label: str, ingredients: bytes) -> Iterator[None]:
     """Of several processes that need a kernel one compiles it, and the others wait. Without locks, or when the wait is long,
     they compile it each: that costs time alone."""
-    path = _path(label, fn).with_suffix(".lock")
+    path = _path(label, ingredients).with_suffix(".lock")
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         lock = path.open("wb")

@@ -119,12 +119,15 @@ class Library:
                 stack += [k.__name__ for k in _called(self.kernels[current].fn, Kernel)]
         return found
 
-    def _label(self, name: str) -> str:
-        return f"{name}-{self.lanes}x{self.parts}"
+    def _key(self, name: str) -> tuple[str, bytes]:
+        """Under which label, and made of what, the code of a kernel is kept."""
+        from .ingredients import of_kernel
+
+        return f"{name}-{self.lanes}x{self.parts}", of_kernel(self.kernels[name], self.schema)
 
     def _helper(self, names: list[str]) -> subprocess.Popen | None:
         """Another process that compiles the same kernels from the other end, if there are many."""
-        missing = [n for n in names if n not in self._loaded and not cache.has(self._label(n), self.kernels[n].fn)]
+        missing = [n for n in names if n not in self._loaded and not cache.has(*self._key(n))]
         if self.maker is None or len(missing) < WORTH_HELP or (os.cpu_count() or 1) < 2 or not sys.executable:
             return None
         _announce()
@@ -141,20 +144,20 @@ class Library:
         """Where the compiled kernel is; compiled now if it is not on disk."""
         with self._lock:
             if name not in self._loaded:
-                kernel_, label = self.kernels[name], self._label(name)
-                code = cache.load(label, kernel_.fn)
+                key = self._key(name)
+                code = cache.load(*key)
                 if code is None:
-                    with cache.alone(label, kernel_.fn):
-                        code = cache.load(label, kernel_.fn) or self._compiled(kernel_)
+                    with cache.alone(*key):
+                        code = cache.load(*key) or self._compiled(name, key)
                 self._loaded[name] = cache.address_of(code)
             return self._loaded[name]
 
-    def _compiled(self, kernel_: Kernel) -> cache.Code:
+    def _compiled(self, name: str, key: tuple[str, bytes]) -> cache.Code:
         from . import build
 
         _announce()
-        code = build.machine_code(self, kernel_)
-        cache.save(self._label(kernel_.__name__), kernel_.fn, code)
+        code = build.machine_code(self, self.kernels[name])
+        cache.save(*key, code)
         return code
 
     def attach(self, frame: Frame, name: str, without: Iterable[str] = ()) -> Callable[[], None]:
@@ -206,7 +209,7 @@ def _announce() -> None:
 def _called(fn: Callable, kind: type) -> list:
     """Objects of a kind that a function, or a sweep or an inner function of it, refers to."""
     found = []
-    for name in _names_in(fn.__code__):
+    for name in names_in(fn.__code__):
         value = fn.__globals__.get(name)
         if isinstance(value, kind):
             found.append(value)
@@ -215,15 +218,15 @@ def _called(fn: Callable, kind: type) -> list:
     return found
 
 
-def _names_in(code: python_types.CodeType) -> list[str]:
-    inner = [n for c in code.co_consts if isinstance(c, python_types.CodeType) for n in _names_in(c)]
+def names_in(code: python_types.CodeType) -> list[str]:
+    inner = [n for c in code.co_consts if isinstance(c, python_types.CodeType) for n in names_in(c)]
     return [*code.co_names, *inner]
 
 
 def with_globals(fn: Callable, replace: Callable[[object], object]) -> Callable:
     """The same code, its global names bound to what `replace` gives for them."""
     scope = dict(fn.__globals__)
-    for name in _names_in(fn.__code__):
+    for name in names_in(fn.__code__):
         if name in scope:
             scope[name] = replace(scope[name])
     new = python_types.FunctionType(fn.__code__, scope, fn.__name__, fn.__defaults__, fn.__closure__)
