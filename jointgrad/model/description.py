@@ -33,6 +33,8 @@ class Shape:
     contact: dict = field(default_factory=dict)
     # of a set of points (kind "points", size: their common radius), in the shape's frame
     points: Sequence[Sequence[float]] = ()
+    # what a file calls its mesh where `mesh` is empty, for the way back out: it is never opened
+    reference: str = ""
 
 
 @dataclass

@@ -90,11 +90,13 @@ class Scene:
 def scene_of(model: Model, rest: tuple[np.ndarray, np.ndarray] | None = None) -> Scene:
     """What a model looks like. `rest` is (position (n, 3), rotation (n, 3, 3)) of the links at the start; with it, rods are
     drawn along links that have no shape of their own."""
-    tree = model.topology.tree
+    from ..files.mesh import Meshes
+
+    tree, meshes = model.topology.tree, Meshes()
     scene = Scene(model.link_names, is_still=tuple(b == tree["n_bodies"] for b in tree["link_body"]))
     for link, shape in model.topology.looks:
         try:
-            scene.pieces.append(_piece(link, shape, scene))
+            scene.pieces.append(_piece(link, shape, meshes))
         except ModelError as reason:
             scene.notes.append(f'link "{model.link_names[link]}": {reason}')
     if rest is not None:
@@ -102,7 +104,7 @@ def scene_of(model: Model, rest: tuple[np.ndarray, np.ndarray] | None = None) ->
     return scene
 
 
-def _piece(link: int, shape: Shape, scene: Scene) -> Piece:
+def _piece(link: int, shape: Shape, meshes: Any) -> Piece:
     if shape.kind not in SIZES:
         raise ModelError(f'shapes of kind "{shape.kind}" are not drawn')
     size = tuple(float(s) for s in shape.size)[: SIZES[shape.kind]]
@@ -111,7 +113,8 @@ def _piece(link: int, shape: Shape, scene: Scene) -> Piece:
     place = tuple(map(float, shape.position)), unit(shape.orientation)
     piece = Piece(link, shape.kind, size, *place, _color(link, shape), shape.role)
     if shape.kind == "mesh":
-        piece.vertices, piece.faces = _mesh(shape)
+        mesh = meshes.load(shape.mesh, shape.size)
+        piece.vertices, piece.faces = mesh.vertices, mesh.faces
     if shape.kind == "points":
         piece.points = np.asarray(shape.points, dtype=np.float64).reshape(-1, 3)
     return piece
@@ -123,13 +126,6 @@ def _color(link: int, shape: Shape) -> tuple[float, ...]:
     if given == (0.5, 0.5, 0.5, 1.0) and shape.kind != "plane":
         return (*PALETTE[link % len(PALETTE)], 1.0)
     return tuple(min(max(c, 0.0), 1.0) for c in given)
-
-
-def _mesh(shape: Shape) -> tuple[np.ndarray, np.ndarray]:
-    from ..files.mesh import load_mesh
-
-    mesh = load_mesh(shape.mesh, shape.size)
-    return mesh.vertices, mesh.faces
 
 
 def _skeleton(model: Model, scene: Scene, position: np.ndarray, turn: np.ndarray) -> list[Piece]:

@@ -291,8 +291,8 @@ def _meshes(world: World) -> list[str]:
         for shape in (s for s in link.shapes if s.kind == "mesh"):
             if not shape.mesh.lower().endswith(MESHES):
                 raise ModelError(
-                    f'link "{link.name}" has the mesh "{shape.mesh}"; MuJoCo reads {", ".join(MESHES)} files alone: convert it, or '
-                    "take the shape out"
+                    f'link "{link.name}" has the mesh "{shape.mesh or shape.reference}"; MuJoCo reads {", ".join(MESHES)} files '
+                    "alone: convert it, or take the shape out"
                 )
             scale = text(shape.size if len(shape.size) else (1.0, 1.0, 1.0))
             file = quoteattr(str(Path(shape.mesh).resolve()))
