@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,7 +21,7 @@ def numbers(owner: str, what: str, value: Any, count: int | None, may_be_infinit
     if array.shape != (() if count is None else (count,)):
         wanted = "one number" if count is None else f"{count} numbers"
         raise ModelError(f"{what} of {owner} is {value!r}, but must be {wanted}")
-    if np.isnan(array).any() or (np.isinf(array).any() and not may_be_infinite):
+    if not np.isfinite(array).all() and (np.isnan(array).any() or not may_be_infinite):
         raise ModelError(f"{what} of {owner} is {value!r}; it must be finite")
     return array
 
@@ -126,8 +127,8 @@ def check_tendon(tendon: Tendon, robot: Description) -> None:
 
 
 def check_names(kind: str, names: Sequence[str]) -> None:
-    if len(set(names)) < len(names):
-        twice = sorted({n for n in names if names.count(n) > 1})
+    twice = sorted(name for name, count in Counter(names).items() if count > 1)
+    if twice:
         raise ModelError(
             f'two {kind}s of the world are called "{twice[0]}"; add robots with name=... to tell them apart'
         )

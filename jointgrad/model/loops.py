@@ -6,81 +6,46 @@ from typing import Any
 
 import numpy as np
 
-from .arrays import FIXED, FREE, MARK, PRISMATIC, REVOLUTE, SPHERICAL
+from .arrays import MARK, PRISMATIC, REVOLUTE
 from .contacts import Contacts, Rule, Touching, loop_tie
 from .errors import ModelError, UnsupportedWarning, warn_caller
+from .poses import quaternion, rotation
 
 WORLD = "world"
-
-
-def rotation(quaternion: Any) -> np.ndarray:
-    w, x, y, z = np.asarray(quaternion, dtype=np.float64) / np.linalg.norm(quaternion)
-    return np.array([
-        [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
-        [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
-        [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
-    ])  # fmt: skip
-
-
-def quaternion(R: np.ndarray) -> np.ndarray:
-    """Of a rotation matrix: the row of the largest of the four squares."""
-    xx, yy, zz = np.diag(R)
-    squares = np.array([
-        [1 + xx + yy + zz, R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]],
-        [R[2, 1] - R[1, 2], 1 + xx - yy - zz, R[0, 1] + R[1, 0], R[0, 2] + R[2, 0]],
-        [R[0, 2] - R[2, 0], R[0, 1] + R[1, 0], 1 - xx + yy - zz, R[1, 2] + R[2, 1]],
-        [R[1, 0] - R[0, 1], R[0, 2] + R[2, 0], R[1, 2] + R[2, 1], 1 - xx - yy + zz],
-    ])  # fmt: skip
-    row = squares[np.argmax(np.diag(squares))]
-    return row / np.linalg.norm(row)
-
-
-def initial_poses(frames: list) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Rotation and position of every frame where the world starts."""
-    found: list[tuple[np.ndarray, np.ndarray]] = []
-    for f in frames:
-        R, p = found[f.parent] if f.parent is not None else (np.eye(3), np.zeros(3))
-        if f.kind == FREE:
-            R, p = rotation(f.initial[3:]), np.asarray(f.initial[:3], dtype=np.float64)
-        else:
-            R, p = R @ rotation(f.orientation), p + R @ np.asarray(f.position, dtype=np.float64)
-            if f.kind == SPHERICAL:
-                R = R @ rotation(f.initial)
-            elif f.kind != FIXED:
-                axis = np.asarray(f.axis, dtype=np.float64) / np.linalg.norm(f.axis)
-                if f.kind == PRISMATIC:
-                    p = p + R @ axis * f.initial
-                else:
-                    R = R @ rotation((np.cos(f.initial / 2), *(np.sin(f.initial / 2) * axis)))
-        found.append((R, p))
-    return found
 
 
 def pairs_of_files(placed: list, shapes: list[Touching]) -> tuple[list[Rule], dict[frozenset, dict[str, float]]]:
     """Rules for bodies that a file keeps apart, and options of pairs that it names."""
     rules: list[Rule] = []
     explicit: dict[frozenset, dict[str, float]] = {}
+    known = {s.name for s in shapes}
     for one in placed:
         for c in one.robot.constraints:
             if c["kind"] == "contact exclusion":
-                rules.append(Rule(one.prefix + str(c["body1"]), one.prefix + str(c["body2"]), None, {}))
+                rules.append(
+                    Rule(one.prefix + str(c["body1"]), one.prefix + str(c["body2"]), None, {}, is_literal=True)
+                )
             elif c["kind"] == "contact pair":
-                names = frozenset(_shape_name(one.prefix + str(c[g]), shapes) for g in ("geom1", "geom2"))
+                names = frozenset(_shape_name(one.prefix + str(c[g]), known) for g in ("geom1", "geom2"))
                 friction = np.atleast_1d(c["friction"]).tolist() if "friction" in c else []
                 explicit[names] = dict(zip(("friction",), friction, strict=False))
     return rules, explicit
 
 
-def _shape_name(name: str, shapes: list[Touching]) -> str:
-    return name if any(s.name == name for s in shapes) else name.rsplit("/", 1)[-1]
+def _shape_name(name: str, known: set[str]) -> str:
+    return name if name in known else name.rsplit("/", 1)[-1]
 
 
 def list_loops(listing: Any, frame_body: list[int], tree: dict, contacts: Contacts, placed: list) -> dict[int, int]:
     """Marks and ties of closed loops; and for every frame that follows another, that one."""
     mimics: dict[int, int] = {}
     left_out: dict[str, int] = {}
-    poses: Any = None
     for one in placed:
+        sites = {
+            site: (link.name, *place)
+            for link in reversed(one.robot.links.values())
+            for site, *place in link.sites[::-1]
+        }
         for joint in one.robot.joints.values():
             if joint.mimic:
                 leader, ratio, offset = joint.mimic
@@ -91,8 +56,7 @@ def list_loops(listing: Any, frame_body: list[int], tree: dict, contacts: Contac
             if str(c.get("active", "true")) == "false" or c["kind"].startswith("contact"):
                 continue
             if c["kind"] in ("connect", "weld"):
-                poses = poses or initial_poses(listing.frames)
-                _close(c, one, listing, frame_body, contacts, poses)
+                _close(c, one, listing, frame_body, contacts, sites, tree["n_bodies"])
             elif c["kind"] == "joint equality" and _is_linear(c):
                 _couple(c, one, listing, mimics)
             elif "tendon" not in c["kind"] or c.get("limit") or c.get("friction"):
@@ -136,49 +100,42 @@ def _couple(c: dict, one: Any, listing: Any, mimics: dict[int, int]) -> None:
         mimics[i], listing.frames[i].mimic = i, (0.0, start + coefficients[0])
 
 
-def _close(c: dict, one: Any, listing: Any, frame_body: list[int], contacts: Contacts, poses: list) -> None:
+def _close(
+    c: dict, one: Any, listing: Any, frame_body: list[int], contacts: Contacts, sites: dict, n_bodies: int
+) -> None:
     """Marks on the two bodies of a loop, and its ties."""
     name = one.prefix + str(c.get("name", c["kind"]))
     has_sites = "site1" in c
     places = (
-        [_site(one, listing, str(c[s])) for s in ("site1", "site2")] if has_sites else _anchored(c, one, listing, poses)
+        [_site(one, listing, str(c[s]), sites) for s in ("site1", "site2")] if has_sites else _anchored(c, one, listing)
     )
     marks = []
     for k, (frame, R, p) in enumerate(places):
         marks.append(len(contacts.shapes))
         placement = (*p, *quaternion(R))
         frame_number = len(listing.frames) if frame is None else frame
-        body = _world_body(listing) if frame is None else frame_body[frame]
+        body = n_bodies if frame is None else frame_body[frame]
         contacts.shapes.append(Touching(f"{name}.{k}", "", MARK, frame_number, body, (0.0, 0.0, 0.0), placement))
     contacts.ties += loop_tie(c["kind"], marks[0], marks[1])
-
-
-def _world_body(listing: Any) -> int:
-    return sum(f.kind != FIXED for f in listing.frames)
 
 
 def _link_frame(one: Any, listing: Any, name: str) -> int | None:
     if name == WORLD:
         return None
-    return next(frame for link, _, frame in listing.links if link == one.prefix + name)
+    return listing.frame_of_link[one.prefix + name]
 
 
-def _site(one: Any, listing: Any, name: str) -> tuple[int | None, np.ndarray, np.ndarray]:
-    for link in one.robot.links.values():
-        for site, position, orientation in link.sites:
-            if site == name:
-                return (
-                    _link_frame(one, listing, link.name),
-                    rotation(orientation),
-                    np.asarray(position, dtype=np.float64),
-                )
-    raise ModelError(f'a loop refers to the site "{name}", which no link has')
+def _site(one: Any, listing: Any, name: str, sites: dict) -> tuple[int | None, np.ndarray, np.ndarray]:
+    if name not in sites:
+        raise ModelError(f'a loop refers to the site "{name}", which no link has')
+    link, position, orientation = sites[name]
+    return _link_frame(one, listing, link), rotation(orientation), np.asarray(position, dtype=np.float64)
 
 
-def _anchored(c: dict, one: Any, listing: Any, poses: list) -> list[tuple[int | None, np.ndarray, np.ndarray]]:
+def _anchored(c: dict, one: Any, listing: Any) -> list[tuple[int | None, np.ndarray, np.ndarray]]:
     """Both marks where the anchor is at the start; a weld may say how body 2 stands in body 1."""
     frames = [_link_frame(one, listing, str(c.get(b, WORLD))) for b in ("body1", "body2")]
-    (R1, p1), (R2, p2) = (poses[f] if f is not None else (np.eye(3), np.zeros(3)) for f in frames)
+    (R1, p1), (R2, p2) = (listing.poses[f] if f is not None else (np.eye(3), np.zeros(3)) for f in frames)
     # a weld's anchor is given in the second body, a connect's in the first
     anchor = np.asarray(c.get("anchor", (0.0, 0.0, 0.0)), dtype=np.float64)
     relative = np.atleast_1d(c.get("relpose", (0.0,) * 7))

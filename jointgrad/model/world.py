@@ -11,6 +11,7 @@ from .arrays import (
     INTEGRATORS,
     Model,
 )
+from .budget import excess
 from .checks import check_link, check_names, numbers, unit_quaternion
 from .contacts import (
     PAIR_OPTIONS,
@@ -114,6 +115,8 @@ class World:
             if numbers("the world", what, getattr(self, what), None) < 0:
                 raise ModelError(f"{what} of the world is negative ({getattr(self, what)}); it must be zero or more")
         listing = Listing()
+        if why := excess("bodies", sum(len(placed.robot.links) for placed in self.placed)):
+            raise ModelError(f"the world has {why}")
         for placed in self.placed:
             for link in placed.robot.links.values():
                 check_link(link, unphysical)
