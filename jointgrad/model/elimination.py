@@ -31,9 +31,8 @@ class Elimination:
         number = {b: k for k, b in enumerate(members)}
         self.parent = [number.get(tree["parent"][b], -1) for b in members]
         self.dofs = [slice(tree["dof"][b] - first, tree["dof"][b] - first + tree["n_dof"][b]) for b in members]
-        self.S = [
-            _axes(tree["kind"][b], *poses[tree["frame"][b]], params["joint.axis"][tree["frame"][b]]) for b in members
-        ]
+        joints = [(tree["kind"][b], poses[tree["frame"][b]], params["joint.axis"][tree["frame"][b]]) for b in members]
+        self.S = [_axes(kind, pose, axis) for kind, pose, axis in joints]
         armature = [float(params["joint.armature"][tree["frame"][b]]) for b in members]
         self._eliminate([inertias[b].copy() for b in members], armature)
 
@@ -41,7 +40,8 @@ class Elimination:
         """U and inverse of D per body; `least_share`: the least part of a joint's own resistance that is left once all that
         hangs on it may give way, zero where M is singular."""
         articulated = [I.copy() for I in composite]
-        self.U, self.D_inv, self.least_share = [None] * self.n_bodies, [None] * self.n_bodies, 1.0
+        nothing = np.zeros((0, 0))
+        self.U, self.D_inv, self.least_share = [nothing] * self.n_bodies, [nothing] * self.n_bodies, 1.0
         for k in reversed(range(self.n_bodies)):
             S, p = self.S[k], self.parent[k]
             U = articulated[k] @ S
@@ -69,10 +69,11 @@ class Elimination:
         return out
 
 
-def _axes(kind: int, R: np.ndarray, p: np.ndarray, axis: np.ndarray) -> np.ndarray:
+def _axes(kind: int, pose: tuple[np.ndarray, np.ndarray], axis: np.ndarray) -> np.ndarray:
     """(6, k): motion [angular, linear at the world's origin] per rate; a free root moves about the origin itself."""
     if kind == FREE:
         return np.eye(6)
+    R, p = pose
     along = R @ axis
     columns = {
         REVOLUTE: [(*along, *_cross(p, along))],

@@ -58,7 +58,8 @@ def _paths(tree: dict[str, Any]) -> dict[str, Any]:
     ends = sorted(set(end[:n]))
     if why := excess("path", sum(length[b] for b in ends)):
         raise ModelError(f"the world has {why}")
-    first, path = [0] * (n + 1), []
+    first: list[int] = [0] * (n + 1)
+    path: list[int] = []
     for b in ends:
         first[b] = len(path)
         path += _way(b, parent, own)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
-
+from ..files.npz import read_npz
 from ..model.errors import InputError
 from ..model.parameters import Entry, Inertia
 from .identify import Recording
@@ -13,13 +12,7 @@ from .identify import Recording
 
 def read_recording(path: Path) -> Recording:
     """An .npz file with q and qd, and if wanted u and every, as Recording has them."""
-    if not path.is_file():
-        raise InputError(f"there is no file {path}")
-    try:
-        with np.load(path, allow_pickle=False) as kept:
-            arrays = {name: kept[name] for name in ("q", "qd", "u", "every") if name in kept}
-    except (ValueError, OSError, EOFError) as error:
-        raise InputError(f"{path} is not a recording: {error}") from None
+    arrays = read_npz(path, "a recording", ("q", "qd", "u", "every"))
     missing = [name for name in ("q", "qd") if name not in arrays]
     if missing:
         raise InputError(f"{path} has no {' and no '.join(missing)}")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import zipfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ..files.npz import read_npz
 from ..model.errors import InputError
 
 Ended = list[tuple[np.ndarray, np.ndarray]]
@@ -32,10 +32,10 @@ def read_search(path: Path, settings: dict, rng: np.random.Generator) -> tuple[d
     if not path.exists():
         return None
     try:
-        with np.load(path, allow_pickle=False) as file:
-            said, arrays = json.loads(str(file["said"])), {k: file[k] for k in ("x", "losses", "sizes")}
+        arrays = read_npz(path, "a search that was kept", ("said", "x", "losses", "sizes"))
+        said = json.loads(str(arrays["said"]))
         found, state, progress = said["settings"], said["rng"], said["progress"]
-    except (ValueError, KeyError, OSError, zipfile.BadZipFile, EOFError) as failure:
+    except (ValueError, KeyError) as failure:
         raise InputError(f"{path} is no search that was kept ({failure}): remove it, or choose another file") from None
     changed = [k for k in {**found, **settings} if found.get(k) != json.loads(json.dumps(settings)).get(k)]
     if changed:
