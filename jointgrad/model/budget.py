@@ -37,7 +37,7 @@ class Budget:
     nodes: float = _most(2_000, "nodes, meshes and arrays of one mesh file")
     corners: float = _most(5e6, "corners of meshes and drawn shapes")
     bodies: float = _most(25_000, "links of one world")
-    pairs: float = _most(400_000, "pairs of shapes that may touch")
+    pairs: float = _most(250_000, "pairs of shapes that may touch")
     overlaps: float = _most(20_000, "pairs of shapes that lie in each other at the start")
     path: float = _most(10e6, "steps on the ways from bodies to their roots")
     working_bytes: float = _most(16e9, "bytes of working memory of a simulation")
