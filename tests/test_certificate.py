@@ -104,6 +104,89 @@ def test_springs_are_counted():
     assert cert.trusted and "1 slipping" in str(cert)
 
 
+# limits of actuators, slack of tendons, corners of networks -----------------------------------------------------------------
+
+
+def slide(integrator="semi_implicit", tendon=None, **actuator):
+    """A mass on a rail, with an actuator or a tendon with slack between -0.1 and 0.1 m."""
+    robot = jg.Description("cart", base="fixed")
+    robot.add_link("rail")
+    robot.add_link("cart", MASS, inertia=(INERTIA,) * 3)
+    robot.add_joint("x", "prismatic", "rail", "cart", axis=(1, 0, 0))
+    if actuator:
+        robot.add_actuator("motor", "x", **actuator)
+    if tendon is not None:
+        robot.add_tendon("rope", [("x", 1.0)], stiffness=50.0, rest=tendon)
+    return jg.World(gravity=(0, 0, 0)).add(robot).compile(dt=DT, integrator=integrator)
+
+
+@pytest.mark.parametrize("integrator", ["semi_implicit", "rk4"])
+def test_limits_of_actuators_are_in_the_certificate(integrator):
+    model = slide(integrator, kind="position", gain=100.0, control_limit=(-1.0, 1.0), force_limit=(-20.0, 20.0))
+
+    def looked_at(u):
+        return jg.rollout(model, model.initial_state(), np.full((1, 1), u)).certificate()
+
+    # the force, 100 u, is nearer to its limit than the control, as shares of 40 N and of 2
+    np.testing.assert_allclose([looked_at(u).limit[0] for u in (0.1, 0.3, 0.96)], [0.25, 0.25, 0.02], rtol=1e-3)
+    codes = [looked_at(u).signature[0] for u in (0.1, 0.11, 0.3, 0.31, 1.1, -0.3)]
+    assert codes[0] == codes[1] and codes[2] == codes[3] and len(set(codes)) == 4
+    assert looked_at(0.19).trusted and not looked_at(0.2 * (1 - 1e-9)).trusted
+    assert 'actuator "motor" is at a limit' in str(looked_at(1.0))
+    assert not np.isfinite(
+        jg.rollout(slide(kind="torque"), model.initial_state(), np.ones((1, 1))).certificate().limit[0]
+    )
+
+
+def test_slack_of_a_tendon_is_in_the_certificate():
+    model = slide(tendon=(-0.1, 0.1))
+
+    def looked_at(x):
+        return jg.rollout(model, jg.State(np.array([x]), np.zeros(1)), steps=1).certificate()
+
+    np.testing.assert_allclose([looked_at(x).limit[0] for x in (0.05, -0.16)], [0.25, 0.3], rtol=1e-9)
+    codes = [looked_at(x).signature[0] for x in (0.05, -0.02, 0.2, -0.2)]
+    assert codes[0] == codes[1] and len(set(codes)) == 3
+    assert looked_at(0.05).trusted and not looked_at(0.1 + 1e-9).trusted and 'tendon "rope"' in str(looked_at(0.1))
+    # one rest length leaves no slack, and no corner
+    one = slide(tendon=(0.1, 0.1))
+    assert np.isinf(jg.rollout(one, jg.State(np.array([0.1]), np.zeros(1)), steps=1).certificate().limit[0])
+
+
+def test_every_evaluation_of_a_step_is_looked_at():
+    """The tendon comes taut within the step: its first evaluation is slack, its last is not."""
+    model = slide("rk4", tendon=(-0.1, 0.1))
+    codes = [
+        jg.rollout(model, jg.State(np.array([0.0999]), np.array([v])), steps=1).certificate().signature[0]
+        for v in (0.0, 0.01, 0.15, 1.0)
+    ]
+    assert codes[0] == codes[1] and len(set(codes)) == 3
+
+
+def test_corners_of_networks_are_in_the_signature():
+    model = jg.graft(slide(), "joint.force", ["joint.velocity"], jg.MLP((1,), "relu"))
+    model = model.replace({"graft.weight": np.array([1.0, 0.0, 1.0, 0.0])})
+    codes = [
+        jg.rollout(model, jg.State(np.zeros(1), np.array([v])), steps=1).certificate().signature[0]
+        for v in (0.5, 0.6, -0.5)
+    ]
+    assert codes[0] == codes[1] != codes[2]
+
+
+def test_what_networks_change_is_what_is_judged():
+    """A network that stands in for restitution makes the ball bounce as the number itself does, and is judged alike."""
+    plain, grafted = ball(restitution=0.7), ball(restitution=0.0)
+    grafted = jg.graft(grafted, "pair.restitution", ["link.velocity"], jg.MLP(()), sees="all", mode="replace")
+    weights = np.zeros_like(grafted.params["graft.weight"])
+    weights[-1] = 0.7
+    grafted = grafted.replace({"graft.weight": weights, "pair.margin": plain.params["pair.margin"]})
+    state = jg.State(np.array([0, 0, 0.15, 1, 0, 0, 0.0]), np.array([0, 0, -1.0, 0, 0, 0]))
+    one, other = (jg.rollout(model, state, steps=100).certificate() for model in (plain, grafted))
+    for figure in ("margin", "mode_margin", "gap", "impact", "bounce", "signature"):
+        np.testing.assert_allclose(getattr(other, figure), getattr(one, figure), rtol=1e-9, err_msg=figure)
+    assert other.bounce.max() > 1.0 and not other.trusted
+
+
 # batches -----------------------------------------------------------------------------------------------------------------
 
 

@@ -53,7 +53,9 @@ class Certificate:
     touches. mode_margin: the same of the last sweep alone, that is of the outcome: open, sticking or slipping. gap: how far
     the nearest candidate is from being switched on or off (m; rad for a joint near its limit). open, sticking, slipping:
     how many points. impulse: the largest (N s). change: what the last sweep changed (N s). impact, bounce: the fastest
-    approach of a point that was pressed, and of one that bounces (m/s). signature: equal where every clamp acted alike.
+    approach of a point that was pressed, and of one that bounces (m/s). limit: how far the nearest actuator is from a limit of
+    its control or force, or a tendon from an end of its slack, as a share of its range. signature: equal where every clamp
+    acted alike.
     condition, per environment: the contact matrix's largest eigenvalue over its smallest, worst of the steps looked at.
     """
 
@@ -68,6 +70,7 @@ class Certificate:
     change: np.ndarray
     impact: np.ndarray
     bounce: np.ndarray
+    limit: np.ndarray
     signature: np.ndarray
     condition: np.ndarray
     _names: dict[str, np.ndarray]
@@ -112,6 +115,10 @@ class Certificate:
             found.append(
                 f"on an edge: at step {k} {pair} is {mode[k]:.2g} N s from another contact mode, with impulses of {largest:.2g} N s"
             )
+        limit = self._wide("limit")[:, env]
+        k = int(np.argmin(limit))
+        if limit[k] < EDGE:
+            found.append(f"on an edge: at step {k} {self._limited(k, env)}, {limit[k]:.2g} of its range from it")
         k = int(np.argmax(np.where(impulse > 0, change / np.where(impulse > 0, impulse, 1.0), 0.0)))
         if change[k] > SETTLED * impulse[k]:
             found.append(
@@ -130,6 +137,12 @@ class Certificate:
     def _pair(self, figure: str, step: int, env: int) -> str:
         a, b = source_names(self.model, self._names[figure][step, env])
         return f'"{a}" and "{b}"'
+
+    def _limited(self, step: int, env: int) -> str:
+        number, actuators = int(self._names["limit"][step, env]), self.model.actuator_names
+        if number < len(actuators):
+            return f'actuator "{actuators[number]}" is at a limit'
+        return f'tendon "{self.model.tendon_names[number - len(actuators)]}" is where its slack ends'
 
     def worst(self, env: int | None = None) -> Worst | None:
         """The clamp nearest to changing, in all environments or in one; None where nothing touches."""
@@ -195,7 +208,7 @@ def certificate_of(trajectory: Trajectory) -> Certificate:
 
     in_parallel(i.batch, i.steps, trajectory._threads, run)
     columns = dict(zip(RECORD, np.moveaxis(record, -1, 0), strict=True))
-    names = {what: columns.pop(f"{what}_of") for what in ("margin", "mode_margin", "gap")}
+    names = {what: columns.pop(f"{what}_of") for what in ("margin", "mode_margin", "gap", "limit")}
     for what in ("open", "sticking", "slipping"):
         columns[what] = columns[what].astype(int)
     public = {name: trajectory._public(np.ascontiguousarray(column)) for name, column in columns.items()}
