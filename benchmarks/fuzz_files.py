@@ -2,8 +2,8 @@
 
     python benchmarks/fuzz_files.py [--files 20000] [--first 0] [--seconds 600] [--seed 0] [--models ../shared/models]
 
-Starts from the robot of tests/test_hostile_files.py and, where the folder is there, from real URDF and MJCF files. File k is the same
-whatever came before it: --first goes on where a run that ran out of --seconds ended. Time is the processor's.
+Starts from the robot of tests/test_hostile_files.py and, where the folder is there, from real URDF and MJCF files. File k is
+the same whatever came before it: --first goes on where a run that ran out of --seconds ended. Time is the processor's.
 """
 
 from __future__ import annotations

@@ -134,6 +134,13 @@ def test_default_classes_share_what_they_do_not_change():
     assert d["b"]["geom"] == {"rgba": "2 0 0 1", "margin": "1"} and "margin" not in d["main"]["geom"]
 
 
+@pytest.mark.parametrize("name", ("contype", "conaffinity", "condim", "priority"))
+@pytest.mark.parametrize("value", ("1 2", "inf", "1.5", "1e300"))
+def test_bits_and_ranks_of_shapes_are_whole_numbers(name, value):
+    with pytest.raises(FileError, match=rf"<geom {name}=.*number"):
+        load_mjcf(mjcf(f'<body><joint/><geom size=".1" {name}="{value}"/></body>'))
+
+
 # worlds ------------------------------------------------------------------------------------------------------------------
 
 

@@ -13,7 +13,7 @@ from .arrays import FIXED, FREE, N_Q, PRISMATIC, REVOLUTE, SPHERICAL
 from .checks import check_actuator, check_joint, check_tendon, unit_quaternion
 from .description import Actuator, Description, Joint, Link, Tendon
 from .errors import ModelError
-from .poses import initial_poses
+from .loops import initial_poses
 
 
 @dataclass

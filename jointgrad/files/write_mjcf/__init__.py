@@ -12,12 +12,12 @@ import numpy as np
 from ...model.description import Description, Joint, Link, Shape
 from ...model.errors import ModelError
 from ...model.world import World
-from ..mjcf.geom import CONTACT_NUMBERS
+from ..mjcf.geom import CONTACT_NUMBERS, WHOLE
 from ..mjcf.inertia import inertia_box
 from ..mjcf.pose import NO_TURN, Pose, about, compose, matrix
 from .drives import actuator_line, add_constraint, tendon_lines
 from .pairs import spelt_out
-from .words import WHOLE, named, primitives, refuse, row, text
+from .words import named, primitives, refuse, row, text
 
 __all__ = ["to_mjcf"]
 
