@@ -172,9 +172,9 @@ def glb_of_380_bytes() -> str:
     from jointgrad.files.mesh import load_mesh
 
     said = {
-        "asset": {"version": "2.0"}, "scenes": [{"nodes": [0]}], "scene": 0, "nodes": [{"mesh": 0}],
+        "asset": {"version": "2.0"}, "bufferViews": [], "scenes": [{"nodes": [0]}], "scene": 0, "nodes": [{"mesh": 0}],
         "meshes": [{"primitives": [{"attributes": {"POSITION": 0}}]}],
-        "accessors": [{"componentType": 5126, "count": 100_000_000, "type": "VEC3"}],
+        "accessors": [{"componentType": 5126, "count": 200_000_000, "type": "VEC3"}],
     }  # fmt: skip
     Path("a.glb").write_bytes(glb(said))
     return refused("corners", lambda: load_mesh("a.glb"))

@@ -137,7 +137,7 @@ def test_default_classes_share_what_they_do_not_change():
 @pytest.mark.parametrize("name", ("contype", "conaffinity", "condim", "priority"))
 @pytest.mark.parametrize("value", ("1 2", "inf", "1.5", "1e300"))
 def test_bits_and_ranks_of_shapes_are_whole_numbers(name, value):
-    with pytest.raises(FileError, match=rf"<geom {name}=.*number"):
+    with pytest.raises(FileError, match=rf"<geom {name}="):
         load_mjcf(mjcf(f'<body><joint/><geom size=".1" {name}="{value}"/></body>'))
 
 
@@ -269,8 +269,8 @@ def glb(accessors, nodes=({"mesh": 0},)):
     import json
 
     text = json.dumps({
-        "asset": {"version": "2.0"}, "scenes": [{"nodes": [*range(len(nodes))]}], "scene": 0, "nodes": list(nodes),
-        "meshes": [{"primitives": [{"attributes": {"POSITION": 0}}]}], "accessors": accessors,
+        "asset": {"version": "2.0"}, "bufferViews": [], "scenes": [{"nodes": [*range(len(nodes))]}], "scene": 0,
+        "nodes": list(nodes), "meshes": [{"primitives": [{"attributes": {"POSITION": 0}}]}], "accessors": accessors,
     }).encode()  # fmt: skip
     text += b" " * (-len(text) % 4)
     return struct.pack("<III", 0x46546C67, 2, 20 + len(text)) + struct.pack("<I4s", len(text), b"JSON") + text
