@@ -153,7 +153,7 @@ def _read_npz(path: str | Path, expected: Mapping[str, tuple[int, ...]]) -> dict
     except (zipfile.BadZipFile, ValueError, EOFError, zlib.error) as failure:
         if isinstance(failure, InputError):
             raise
-        raise InputError(f"{path} is no npz file of weights: {failure}") from None
+        raise InputError(f"{path} is not an npz file of weights: {failure}") from None
 
 
 def _room(shape: tuple[int, ...]) -> int:
