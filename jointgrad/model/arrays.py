@@ -27,9 +27,11 @@ PAIR_KINDS = (
 )  # fmt: skip
 # laws of contact: impulses, or springs with one of four laws of friction
 IMPULSE, COULOMB, ANDERSSON, HOLLARS, BROWN = range(5)
-# ties: three rows of joints, or what closes a loop; and what a row of joints is
+# ties: three rows of joints, or what closes a loop; and what a row of joints is: a stop is the nearer end of a range, or one
+# end of a range so narrow that both are at work at once
 JOINT_TIE, CONNECT, WELD = range(3)
-NO_ROW, STOP_ROW, FRICTION_ROW, MIMIC_ROW = range(4)
+NO_ROW, STOP_ROW, FRICTION_ROW, MIMIC_ROW, LOW_ROW, HIGH_ROW = range(6)
+STOPS = (STOP_ROW, LOW_ROW, HIGH_ROW)
 INTEGRATORS = {"semi_implicit": 0, "explicit": 1, "rk4": 2, "implicit_damping": 3}
 
 N_Q = {FIXED: 0, REVOLUTE: 1, PRISMATIC: 1, SPHERICAL: 4, FREE: 7}
@@ -106,10 +108,10 @@ class Topology:
         width = () if PARAMS[name] == 1 else (PARAMS[name],)
         return width if rows is None else (rows, *width)
 
-    def frames_with(self, row: int) -> set[int]:
-        """Joints that have a row of a kind (STOP_ROW, FRICTION_ROW) in the contact problem."""
+    def frames_with(self, *rows: int) -> set[int]:
+        """Joints that have a row of one of these kinds in the contact problem."""
         ties = zip(self.tree["tie_frame"], self.tree["tie_row"], strict=True)
-        return {frame for frame, kind in ties if kind == row}
+        return {frame for frame, kind in ties if kind in rows}
 
     @property
     def quaternions(self) -> list[int]:
@@ -173,6 +175,7 @@ class Model:
                     raise InputError(f'"{name}" has {leading} environments, but other parameters have {batch}')
                 batch = leading
             params[name] = array
+        self._check_narrow(values, params)
         return Model(self.topology, params, self._initial, batch)
 
     def environment(self, env: int) -> Model:
@@ -208,19 +211,39 @@ class Model:
 
     def _check_rows(self, name: str, array: np.ndarray) -> None:
         """A joint compiled without limit or dry friction has no row for it in the contact problem."""
-        kind = {"joint.friction": FRICTION_ROW, "joint.limit": STOP_ROW}.get(name)
-        if kind is None:
+        kinds = {"joint.friction": (FRICTION_ROW,), "joint.limit": STOPS}.get(name)
+        if kinds is None:
             return
-        names, with_row = self.topology.joint_names, self.topology.frames_with(kind)
+        names, with_row = self.topology.joint_names, self.topology.frames_with(*kinds)
         asked = np.isfinite(array) & (array != self.params[name])
         rows = np.argwhere(asked.reshape(-1, len(names), PARAMS[name]))[:, 1]
         lost = next((names[row] for row in rows if row not in with_row), None)
         if lost is not None:
-            what = "dry friction" if kind == FRICTION_ROW else "limit"
+            what = "dry friction" if FRICTION_ROW in kinds else "limit"
             raise InputError(
                 f'{name} of joint "{lost}" cannot be set: it was compiled without {what}; describe the joint with one, '
                 "a very small or wide one if need be"
             )
+
+    def _check_narrow(self, values: Mapping[str, Any], params: Mapping[str, np.ndarray]) -> None:
+        """A joint compiled with one row for its limits cannot have both of them at work at once."""
+        if not values.keys() & {"joint.limit", "world.limit_margin"}:
+            return
+        margin = params["world.limit_margin"].max()
+        limits = params["joint.limit"].reshape(-1, *self.topology.shape_of("joint.limit"))
+        narrow = is_narrow(limits, margin).any(0)
+        lost = self.topology.frames_with(STOP_ROW) & {int(i) for i in np.flatnonzero(narrow)}
+        if lost:
+            raise InputError(
+                f'joint.limit of joint "{self.topology.joint_names[min(lost)]}" is narrower than twice '
+                f"world.limit_margin ({margin:g}), which it was not when it was compiled: describe the joint with its narrow limit"
+            )
+
+
+def is_narrow(limit: Any, margin: float) -> Any:
+    """Whether both ends of a range (..., 2) may be within their margin at once."""
+    low, high = np.moveaxis(np.asarray(limit, dtype=np.float64), -1, 0)
+    return high - low < 2.0 * margin
 
 
 NOT_NEGATIVE = (

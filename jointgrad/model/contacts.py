@@ -19,7 +19,9 @@ from .arrays import (
     CONNECT,
     FREE,
     FRICTION_ROW,
+    HIGH_ROW,
     JOINT_TIE,
+    LOW_ROW,
     MARK,
     MIMIC_ROW,
     NO_ROW,
@@ -30,6 +32,7 @@ from .arrays import (
     SPHERE,
     STOP_ROW,
     WELD,
+    is_narrow,
 )
 from .checks import numbers, unit_quaternion
 from .description import Shape
@@ -446,7 +449,8 @@ def joint_ties(
         if f.joint.friction:
             rows.append(own | {"kind": FRICTION_ROW})
         if f.joint.kind in ("revolute", "prismatic") and np.isfinite(f.joint.limit).any():
-            rows.append(own | {"kind": STOP_ROW})
+            ends = (LOW_ROW, HIGH_ROW) if is_narrow(f.joint.limit, Impulse.margin) else (STOP_ROW,)
+            rows += [own | {"kind": kind} for kind in ends]
         if i in mimics:
             j = mimics[i]
             other = {"dof2": int(first_dof[j]), "q2": int(first_q[j]), "body2": frame_body[j]}

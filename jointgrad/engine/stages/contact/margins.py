@@ -12,12 +12,13 @@ from ....algebra.vector import cross, dot, scale
 from ....compiler.elementary import inverse, maximum, minimum, safe_norm, select
 from ....compiler.kernel import inlined, kernel, sweep
 from ....compiler.trace import traced
-from ....model.arrays import IMPULSE, JOINT_TIE, PAIR_KINDS, STOP_ROW
+from ....model.arrays import IMPULSE, JOINT_TIE, PAIR_KINDS
 from ...at_points import at_point
 from .gauss_seidel import changed, gathered
 from .paths import BOUNDED, POINT, SPIN
 from .response import no_sums, push
 from .running_sums import felt_by, tried
+from .ties import is_stop, stop_range
 
 READS = (
     "state.q", "work.pose", "work.v", "work.D_inv", "touch.point", "touch.normal", "touch.gap", "touch.force", "touch.feature",
@@ -302,11 +303,9 @@ def touch_record(tree, params, work, touch, record, i):
 @sweep
 def stop_record(tree, params, state, record):
     for r in range(3 * tree.n_ties):
-        if tree.tie_kind[r // 3] == JOINT_TIE and tree.tie_row[r] == STOP_ROW:
-            limit = params.joint_limit[tree.tie_frame[r]]
-            record = with_stop(
-                record, state.q[tree.tie_q[r]], limit, params.world_limit_margin[0], -1.0 - r // 3, weight_of(r, -3)
-            )
+        if tree.tie_kind[r // 3] == JOINT_TIE and is_stop(tree, r):
+            limit, margin = stop_range(tree, params, r)
+            record = with_stop(record, state.q[tree.tie_q[r]], limit, margin, -1.0 - r // 3, weight_of(r, -3))
     return record
 
 
