@@ -14,8 +14,8 @@ import numpy as np
 
 from ..compiler.field import Frame
 from ..compiler.kernel import Library
+from ..model.arrays import NO_TURN, Model, State, has_no_direction
 from ..model.arrays import PARAMS as NAMED_PARAMS
-from ..model.arrays import Model, State
 from ..model.errors import InputError, SimulationError
 from .gauge import gauge_of
 from .schedule import Schedule, every_step
@@ -239,10 +239,8 @@ def check_finite(name: str, array: np.ndarray | None) -> None:
 
 def check_quaternions(model: Model, q: np.ndarray) -> None:
     for start in model.topology.quaternions:
-        if not (np.abs(q[..., start : start + 4]).max(-1) > 0).all():
-            raise InputError(
-                f"state.q holds a quaternion of zero length at entries {start} to {start + 3}; (1, 0, 0, 0) is no turn"
-            )
+        if has_no_direction(q[..., start : start + 4]).any():
+            raise InputError(f"state.q holds {NO_TURN} (entries {start} to {start + 3})")
 
 
 def checked_state(model: Model, state: State) -> tuple[np.ndarray, np.ndarray, bool]:

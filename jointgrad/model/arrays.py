@@ -14,6 +14,7 @@ import numpy as np
 
 from .errors import InputError
 from .names import unknown
+from .ranges import LONGEST, SHORTEST, parameters_with
 
 # joint kinds as the engine knows them; planar and universal joints are chains of these
 FIXED, REVOLUTE, PRISMATIC, SPHERICAL, FREE = range(5)
@@ -201,7 +202,7 @@ class Model:
             raise InputError(
                 f'"{name}" must have shape {shape}, or {("batch", *shape)} per environment, but has {array.shape}'
             )
-        bad = np.isnan(array) if "limit" in name else ~np.isfinite(array)
+        bad = np.isnan(array) if name in RANGES else ~np.isfinite(array)
         if bad.any():
             where = tuple(int(i) for i in np.argwhere(bad)[0])
             raise InputError(f'"{name}" is not finite: it contains {array[where]} at {where}')
@@ -246,17 +247,19 @@ def is_narrow(limit: Any, margin: float) -> Any:
     return high - low < 2.0 * margin
 
 
-NOT_NEGATIVE = (
-    "link.mass", "joint.armature", "joint.damping", "joint.friction", "tendon.damping", "shape.size",
-    *(f"pair.{what}" for what in ("friction", "torsion", "rolling", "restitution", "stabilisation", "softness", "stiffness")),
-)  # fmt: skip
+NOT_NEGATIVE = (*(name for name in parameters_with(0.0, is_above=False) if name in PARAMS), "shape.size")
+POSITIVE = tuple(name for name in parameters_with(0.0, is_above=True) if name in PARAMS)
+# a range whose ends are exchanged leaves no place; that of a tendon may be a point, of which derivatives are asked
+RANGES = ("joint.limit", "actuator.control_limit", "actuator.force_limit")
 
 
-def _row_names(topology: Topology) -> dict[str, tuple[str, ...]]:
-    return {
+def _row_name(name: str, row: int, topology: Topology) -> str:
+    """Whose number is in a row of a parameter: 'of "lower"'; nothing where there is but one row."""
+    names = {
         "link": topology.link_names, "joint": topology.joint_names, "shape": topology.shape_names, "pair": topology.pair_names,
-        "tendon": topology.tendon_names,
-    }  # fmt: skip
+        "tendon": topology.tendon_names, "actuator": topology.actuator_names,
+    }.get(name.split(".")[0])  # fmt: skip
+    return f' of {name.split(".")[0]} "{names[row]}"' if names else ""
 
 
 def check_physical(name: str, array: np.ndarray, topology: Topology) -> None:
@@ -266,40 +269,42 @@ def check_physical(name: str, array: np.ndarray, topology: Topology) -> None:
     shape = topology.shape_of(name)
     if not math.prod(shape):
         return
-    flat = array.reshape(-1, *shape)
+    flat = array.reshape(-1, *(shape or (1,)))
 
-    def row_name(row: int, names: tuple[str, ...]) -> str:
-        return f'"{names[row]}"'
+    def refuse(bad: np.ndarray, reason: str) -> None:
+        """bad: (environments, rows, ...)"""
+        if bad.any():
+            at = tuple(int(i) for i in np.argwhere(bad)[0])
+            raise InputError(f"{name}{_row_name(name, at[1], topology)} {reason.format(flat[at])}")
 
-    if name in NOT_NEGATIVE and (flat < 0).any():
-        row = int(np.argwhere(flat < 0)[0][1])
-        names = _row_names(topology)[name.split(".")[0]]
-        raise InputError(
-            f"{name} of {row_name(row, names)} is negative ({flat[flat < 0][0]:g}); it must be zero or more"
-        )
+    if name in NOT_NEGATIVE:
+        refuse(flat < 0, "is negative ({:g}); it must be zero or more")
+    if name in POSITIVE:
+        refuse(flat <= 0, "is {:g}; it must be more than zero")
+    if name in RANGES:
+        low, high = flat[..., 0], flat[..., 1]
+        refuse((low > high) | (low == np.inf) | (high == -np.inf), "is {}; the lower end must come first")
     if name == "link.inertia":
         bad = np.argwhere(triangle_violation(flat) > 0)
         if len(bad):
             raise InputError(inertia_message(topology.link_names[bad[0][1]], flat[tuple(bad[0])]))
-    if name.endswith("placement") and (np.sum(flat[..., 3:] ** 2, -1) == 0).any():
-        row = int(np.argwhere(np.sum(flat[..., 3:] ** 2, -1) == 0)[0][1])
-        names = _row_names(topology)[name.split(".")[0]]
-        raise InputError(
-            f"the orientation in {name} of {name.split('.')[0]} {row_name(row, names)} is a quaternion of zero length; "
-            "(1, 0, 0, 0) is no turn"
-        )
+    if name.endswith("placement"):
+        refuse(has_no_direction(flat[..., 3:]), f"is {{}}, which holds {NO_TURN}")
     if name == "joint.axis":
-        bad = np.argwhere(np.sum(flat**2, -1) == 0)
-        if len(bad):
-            raise InputError(f"the axis of joint {row_name(int(bad[0][1]), topology.joint_names)} has zero length")
+        refuse(has_no_direction(flat), "is {}, an axis of zero length, or of one whose square is not a number")
     if name == "joint.rest":
         for start in topology.quaternions:
-            if not (np.abs(flat[:, start : start + 4]).max(-1) > 0).all():
-                raise InputError(
-                    f"joint.rest holds a quaternion of zero length at entries {start} to {start + 3}; (1, 0, 0, 0) is no turn"
-                )
-    if name == "world.dt" and (flat <= 0).any():
-        raise InputError(f"world.dt must be more than zero, but is {flat.min():g}")
+            if has_no_direction(flat[:, start : start + 4]).any():
+                raise InputError(f"joint.rest holds {NO_TURN} (entries {start} to {start + 3})")
+
+
+NO_TURN = f"a quaternion of zero length, or not within {SHORTEST:g} to {LONGEST:g}; (1, 0, 0, 0) is no turn"
+
+
+def has_no_direction(vectors: np.ndarray) -> np.ndarray:
+    """Whether vectors (..., n) are zero, or of a length whose square the engine cannot hold."""
+    largest = np.abs(vectors).max(-1, initial=0.0)
+    return ~((largest > SHORTEST) & (largest < LONGEST))
 
 
 def _index(kind: str, name: str, names: tuple[str, ...]) -> int:

@@ -34,11 +34,11 @@ from .arrays import (
     WELD,
     is_narrow,
 )
-from .checks import numbers, unit_quaternion
 from .description import Shape
 from .errors import ModelError, UnsupportedWarning, warn_caller
 from .laws import Impulse, Law, Spring
 from .overlap import Solid, is_deep
+from .ranges import PAIR, numbers, unit_quaternion
 
 KINDS = {"plane": PLANE, "sphere": SPHERE, "capsule": CAPSULE, "box": BOX, "points": SPHERE}
 NAMES = {PLANE: "plane", SPHERE: "sphere", CAPSULE: "capsule", BOX: "box"}
@@ -52,10 +52,7 @@ FRICTION = (1.0, 0.005, 0.0001)
 MATRIX_BLOCKS = 12
 SAME_FOR_ALL = {"condim": 3, "contype": 1, "conaffinity": 1, "priority": 0}
 # what may be asked of a pair, besides its law
-PAIR_OPTIONS = (
-    "friction", "torsion", "rolling", "restitution", "stabilisation", "softness", "margin", "push_limit", "stiffness",
-    "damping", "exponent", "static_friction", "transition",
-)  # fmt: skip
+PAIR_OPTIONS = tuple(PAIR)
 
 
 @dataclass

@@ -7,7 +7,15 @@ import math
 
 import numpy as np
 
-from ...model.checks import check_actuator, check_joint, check_link, check_tendon, inertia_message, triangle_violation
+from ...model.checks import (
+    check_actuator,
+    check_joint,
+    check_link,
+    check_tendon,
+    inertia_message,
+    looks_like_degrees,
+    triangle_violation,
+)
 from ...model.description import Description, Joint, Link
 from ...model.errors import ModelError
 from .finding import Notebook, listed
@@ -219,12 +227,6 @@ def _check_limits(joint: Joint, notes: Notebook) -> None:
         message = f"limits {low:g} to {high:g} rad are more than a full turn and whole numbers: they look like degrees"
         remedy = "write radians (multiply by pi/180), or make the joint continuous"
         notes.joint("units-degrees", "warning", joint.name, message, remedy)
-
-
-def looks_like_degrees(angle: float) -> bool:
-    """Beyond a full turn, up to two turns in degrees, a whole number; 10, 20 and 100 are how people write "no limit"."""
-    a = abs(angle)
-    return 2 * math.pi + 0.01 < a <= 720 and abs(a - round(a)) < 1e-9 and round(a) not in (10, 20, 100)
 
 
 def _check_armature(joint: Joint, tree: Tree, notes: Notebook) -> None:

@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Sequence
 from xml.sax.saxutils import quoteattr
 
-from ...model.checks import unit_quaternion
 from ...model.description import INFINITE, Actuator, Description, Joint, Link, Shape
 from ...model.errors import ModelError
+from ...model.ranges import unit_quaternion
 from .quantities import EXACT, GREY, LARGEST, force_limit, quaternion_from_rpy, rpy_from_quaternion
 from .tree import SCALAR
 
