@@ -82,7 +82,8 @@ def gradcheck(
     search_roots: tuple[Path, ...] = (),
 ) -> int:
     """Say whether the gradient of a robot's motion can be trusted: how near its contacts are to changing, and a spot check
-    against differences. The exit code is 0 for a gradient that is exact and worth following, else 1.
+    against differences. The exit code is 0 for a gradient that is exact and worth following, else 1. Where shapes could touch
+    and none does, the robot is let fall until one does, and set down there.
 
     Args:
         file: The robot, URDF or MJCF.
@@ -100,7 +101,7 @@ def gradcheck(
     require({} if json else {"rich": "rich"}, "demo")
     import warnings
 
-    from .engine.gradcheck import spot_check
+    from .engine.gradcheck import set_down, spot_check
     from .model.errors import SimulationError
 
     if steps < 1:
@@ -111,6 +112,12 @@ def gradcheck(
     notes = list(dict.fromkeys(str(w.message) for w in said))
     try:
         check = spot_check(model, start, u, steps, seed)
+        # a start that was asked for is kept, whether anything touches there or not
+        is_idle = check.can_touch and not check.has_touched and height is None and state is None
+        found = set_down(model, start, u) if is_idle else None
+        if found is not None:
+            notes.append(f"nothing touches in the first {steps} steps: set down where it touches after {found[1]:g} s")
+            check = spot_check(model, found[0], u, steps, seed)
     except SimulationError as error:
         print(f"{file}: NO GRADIENT: {error}")
         return 1
@@ -191,8 +198,15 @@ def _gradcheck_verdict(check: Any) -> str:
         return (
             f"NOT EXACT: the gradient and differences disagree{of}" if compared else f"UNKNOWN: nothing to compare{of}"
         )
+    if check.is_good and not check.has_touched:
+        return f"GOOD: the gradient is exact and worth following; nothing in this model can touch, no contact was exercised{of}"
     if check.is_good:
         return f"GOOD: the gradient is exact and worth following{of}"
+    if check.certificate.trusted and not check.has_touched:
+        return (
+            "NO CONTACT EXERCISED: the gradient is exact while nothing touches, which says nothing about contact; start where "
+            f"something does (--height, --state, --steps), or leave the ground out (--no-ground){of}"
+        )
     return f"EXACT, BUT NOT TO BE FOLLOWED: {check.certificate.reasons[0][0]}{of}"
 
 
@@ -227,6 +241,7 @@ def _gradcheck_json(file: Path, check: Any, notes: list[str]) -> str:
     }  # fmt: skip
     said = {
         "file": str(file), "good": check.is_good, "exact": check.is_exact, "trusted": bool(cert.trusted),
+        "touched": check.has_touched, "can_touch": check.can_touch,
         "verdict": _gradcheck_verdict(check), "reasons": cert.reasons[0], "certificate": _finite(figures), "notes": notes,
         "lines": [_finite(asdict(line)) for line in check.lines],
     }  # fmt: skip

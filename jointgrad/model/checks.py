@@ -10,7 +10,7 @@ import numpy as np
 
 from .description import Actuator, Description, Joint, Link, Shape, Tendon
 from .errors import ModelError, UnphysicalWarning, UnstableWarning, warn_caller
-from .ranges import Direction, check_form, numbers, unit_quaternion
+from .ranges import SIZES, Direction, Number, check_form, numbers, unit_quaternion
 
 # steps above this are told: free fall crosses 10 cm within one, more than most of what a robot stands on or holds is thick
 LONG_STEP = 0.1
@@ -41,6 +41,8 @@ def check_shape(shape: Shape, where: str) -> None:
         )
     owner = f'shape "{shape.name}" of {where}' if shape.name else f"a shape of {where}"
     check_form("shape", owner, shape)
+    if shape.kind in SIZES:
+        Number(SIZES[shape.kind], low=0.0).check(f"{owner} ({shape.kind})", "size", shape.size)
     check_form("what a file says of contact", owner, shape.contact)
 
 

@@ -42,7 +42,6 @@ from .ranges import PAIR, numbers, unit_quaternion
 
 KINDS = {"plane": PLANE, "sphere": SPHERE, "capsule": CAPSULE, "box": BOX, "points": SPHERE}
 NAMES = {PLANE: "plane", SPHERE: "sphere", CAPSULE: "capsule", BOX: "box"}
-SIZES = {"plane": 0, "sphere": 1, "capsule": 2, "box": 3, "points": 1}
 # candidates that a pair has: in one lane fewer may touch, but each lane of a pack may have others
 POINTS = dict(zip(PAIR_KINDS, (1, 2, 8, 1, 1, 2, 1, 2, 13), strict=True))
 # friction of a shape that says nothing, where its partner says nothing either: sliding, torsional (m), rolling (m)
@@ -131,10 +130,7 @@ def shapes_of(links: list, frame_body: list[int], wanted: bool) -> tuple[list[To
 
 def _touching(name: str, link: str, shape: Shape, frame: int, body: int) -> Iterator[Touching]:
     owner = f'{shape.kind} "{name}"'
-    count = SIZES[shape.kind]
-    size = numbers(owner, "size", tuple(shape.size)[:count] if shape.kind != "plane" else (), count)
-    if (size < 0).any():
-        raise ModelError(f"size of {owner} is {tuple(shape.size)}; sizes must be zero or more")
+    size = () if shape.kind == "plane" else shape.size
     turn = unit_quaternion(owner, "orientation", shape.orientation)
     place = numbers(owner, "position", shape.position, 3)
     three = (*size, 0.0, 0.0, 0.0)[:3]

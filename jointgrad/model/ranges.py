@@ -18,6 +18,8 @@ from .names import close_to
 JOINTS = ("fixed", "revolute", "continuous", "prismatic", "spherical", "planar", "universal", "free")
 ACTUATORS = ("torque", "position", "velocity", "damper")
 SHAPES = ("sphere", "capsule", "cylinder", "box", "ellipsoid", "plane", "points", "mesh", "hfield", "sdf")
+# numbers that tell the size of a shape; of a plane those that a file has are for the eye alone
+SIZES = {"sphere": 1, "capsule": 2, "cylinder": 2, "box": 3, "ellipsoid": 3, "points": 1}
 ROLES = ("collision", "visual", "both")
 BASES = ("free", "fixed")
 # lengths whose squares are neither lost nor infinite, with room for products of several

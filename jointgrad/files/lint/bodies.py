@@ -16,6 +16,7 @@ from ...model.checks import (
     looks_like_degrees,
     triangle_violation,
 )
+from ...model.contacts import KINDS as TOUCHING
 from ...model.description import Description, Joint, Link
 from ...model.errors import ModelError
 from .finding import Notebook, listed
@@ -46,6 +47,22 @@ def check_bodies(robot: Description, tree: Tree, notes: Notebook) -> None:
             except ModelError as reason:
                 notes.add("not-simulable", "error", None, f'{what} "{item.name}"', str(reason), f"correct the {what}")
     _check_looks_like_radians(robot, notes)
+    _check_contact(robot, notes)
+
+
+def _check_contact(robot: Description, notes: Notebook) -> None:
+    """Shapes for contact that the engine leaves out of it."""
+    left_out: dict[str, list[str]] = {}
+    for link in robot.links.values():
+        for shape in link.shapes:
+            if shape.role != "visual" and shape.kind not in TOUCHING:
+                left_out.setdefault(shape.kind, []).append(shape.name or link.name)
+    for kind, names in left_out.items():
+        message = f"shapes of kind {kind} do not touch anything yet: {listed(dict.fromkeys(names), 12)}"
+        remedy = (
+            f"stand for them with {', '.join(k for k in TOUCHING if k != 'plane')}, or they pass through all there is"
+        )
+        notes.add("no-contact", "note", None, "", message, remedy)
 
 
 # links -------------------------------------------------------------------------------------------------------------------
