@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from .arguments import checked_count, checked_kind, shown
 from .errors import InputError
 from .names import unknown
 from .ranges import LONGEST, SHORTEST, parameters_with
@@ -162,13 +163,15 @@ class Model:
 
     def initial_state(self, batch: int | None = None) -> State:
         """The state in which the world was described, at rest."""
-        shape = () if batch is None else (batch,)
+        shape = () if batch is None else (checked_count("batch", batch),)
         q = np.broadcast_to(self._initial, (*shape, self.nq)).copy()
         return State(q, np.zeros((*shape, self.nv)))
 
     def replace(self, values: Mapping[str, Any]) -> Model:
         """The same world with other parameters; a leading axis gives one value per environment."""
         params, batch = dict(self.params), self.batch
+        if not isinstance(values, Mapping):
+            raise InputError(f"values must be a mapping from names of parameters to arrays, but is {shown(values)}")
         for name, value in values.items():
             array, leading = self._checked(name, value)
             if leading is not None:
@@ -181,17 +184,22 @@ class Model:
 
     def environment(self, env: int) -> Model:
         """The model of one environment alone."""
+        env = checked_count("env", env)
         if self.batch is None:
             return self
+        if env >= self.batch:
+            raise InputError(f"env is {env}, but the model has parameters for {self.batch} environments")
         own = {name: p if self.is_shared(name) else p[env] for name, p in self.params.items()}
         return Model(self.topology, own, self._initial)
 
     def is_shared(self, name: str) -> bool:
         """Whether all environments have the same value."""
+        if not isinstance(name, str) or name not in PARAMS:
+            raise InputError(unknown("parameter", name if isinstance(name, str) else shown(name), PARAMS) + " (name)")
         return self.params[name].shape == self.topology.shape_of(name)
 
     def _checked(self, name: str, value: Any) -> tuple[np.ndarray, int | None]:
-        if name not in PARAMS:
+        if not isinstance(name, str) or name not in PARAMS:
             raise InputError(f'there is no parameter "{name}"; the names are {", ".join(PARAMS)}')
         shape = self.topology.shape_of(name)
         array = np.asarray(value)
@@ -308,8 +316,8 @@ def has_no_direction(vectors: np.ndarray) -> np.ndarray:
 
 
 def _index(kind: str, name: str, names: tuple[str, ...]) -> int:
-    if name not in names:
-        raise InputError(unknown(kind, name, names))
+    if not isinstance(name, str) or name not in names:
+        raise InputError(unknown(kind, shown(name) if not isinstance(name, str) else name, names))
     return names.index(name)
 
 
@@ -341,4 +349,10 @@ def byte_count(memory: int | str | None) -> float:
             return float(number) * units[unit]
         except (KeyError, ValueError):
             raise InputError(f'memory="{memory}" is not understood; write for example "64 MB"') from None
+    if isinstance(memory, bool) or not isinstance(memory, int | float | np.integer | np.floating) or not memory > 0:
+        raise InputError(f'memory must be bytes above zero or a text such as "64 MB", but is {shown(memory)}')
     return float(memory)
+
+
+def checked_model(model: Any) -> Model:
+    return checked_kind("model", model, Model, "as World.compile() and Description.compile() give")

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from .arguments import shown
 from .description import Actuator, Description, Joint, Link, Shape, Tendon
 from .errors import ModelError, UnphysicalWarning, UnstableWarning, warn_caller
-from .ranges import SIZES, Direction, Number, check_form, numbers, unit_quaternion
+from .ranges import SIZES, Direction, Number, check_form, numbers, quoted, unit_quaternion
 
 # steps above this are told: free fall crosses 10 cm within one, more than most of what a robot stands on or holds is thick
 LONG_STEP = 0.1
@@ -37,7 +38,7 @@ def check_link(link: Link, unphysical: str = "error") -> None:
 def check_shape(shape: Shape, where: str) -> None:
     if not isinstance(shape, Shape):
         raise ModelError(
-            f"{where} has the shape {shape!r}, which is a {type(shape).__name__}; shapes are jg.Shape(...)"
+            f"{where} has the shape {shown(shape)}, which is a {type(shape).__name__}; shapes are jg.Shape(...)"
         )
     owner = f'shape "{shape.name}" of {where}' if shape.name else f"a shape of {where}"
     check_form("shape", owner, shape)
@@ -49,8 +50,9 @@ def check_shape(shape: Shape, where: str) -> None:
 def check_joint(joint: Joint, robot: Description) -> None:
     owner = f'joint "{joint.name}"'
     for end, link in (("parent", joint.parent), ("child", joint.child)):
-        if link is not None and link not in robot.links:
-            raise ModelError(f'{owner} has {end} "{link}", but there is no such link')
+        is_world = link is None and end == "parent"
+        if not is_world and (not isinstance(link, str) or link not in robot.links):
+            raise ModelError(f"{owner} has {end} {quoted(link)}, but there is no such link")
     check_form("joint", owner, joint)
     if joint.kind == "free" and joint.parent is not None:
         raise ModelError(
@@ -65,7 +67,7 @@ def check_joint(joint: Joint, robot: Description) -> None:
             numbers(owner, what, list(flat), len(flat))
     if joint.mimic is not None:
         if not isinstance(joint.mimic, Sequence) or len(joint.mimic) != 3:
-            raise ModelError(f"mimic of {owner} is {joint.mimic!r}; it is (joint, multiplier, offset)")
+            raise ModelError(f"mimic of {owner} is {shown(joint.mimic)}; it is (joint, multiplier, offset)")
         numbers(owner, "the multiplier and offset of mimic", joint.mimic[1:], 2)
 
 

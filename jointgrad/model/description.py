@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from .arguments import shown
 from .errors import ModelError
 from .names import unknown
 from .ranges import ACTUATORS, BASES, ROLES, SHAPES, check_word
@@ -200,7 +201,7 @@ class Description:
     @staticmethod
     def _add(table, kind, item):
         if not isinstance(item.name, str) or not item.name:
-            raise ModelError(f"a {kind} needs a name, but got {item.name!r}")
+            raise ModelError(f"a {kind} needs a name, but got {shown(item.name)}")
         if item.name in table:
             raise ModelError(f'there are two {kind}s called "{item.name}"; give one another name')
         table[item.name] = item
@@ -208,6 +209,6 @@ class Description:
 
     @staticmethod
     def _find(table, kind, name):
-        if name not in table:
-            raise ModelError(unknown(kind, name, table))
+        if not isinstance(name, str) or name not in table:
+            raise ModelError(unknown(kind, name if isinstance(name, str) else shown(name), table))
         return table[name]

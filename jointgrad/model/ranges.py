@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from .arguments import is_whole, shown
 from .errors import ModelError
 from .names import close_to
 
@@ -34,12 +35,12 @@ def numbers(owner: str, what: str, value: Any, count: int | None, may_be_infinit
             raise ValueError
         array = array.astype(np.float64)
     except (TypeError, ValueError):
-        raise ModelError(f"{what} of {owner} is {value!r}, which is not a number or a row of numbers") from None
+        raise ModelError(f"{what} of {owner} is {shown(value)}, which is not a number or a row of numbers") from None
     if array.shape != (() if count is None else (count,)):
         wanted = "one number" if count is None else f"{count} numbers"
-        raise ModelError(f"{what} of {owner} is {value!r}, but must be {wanted}")
+        raise ModelError(f"{what} of {owner} is {shown(value)}, but must be {wanted}")
     if np.isnan(array).any() or (np.isinf(array).any() and not may_be_infinite):
-        raise ModelError(f"{what} of {owner} is {value!r}; it must be finite")
+        raise ModelError(f"{what} of {owner} is {shown(value)}; it must be finite")
     return array
 
 
@@ -58,10 +59,14 @@ def unit_quaternion(owner: str, what: str, value: Any) -> tuple[float, ...]:
         q = np.zeros(0)
     if q.shape != (4,) or not np.any(q):
         raise ModelError(
-            f"{what} of {owner} is {value!r}, a quaternion of zero length or none: it needs four numbers of which not "
+            f"{what} of {owner} is {shown(value)}, a quaternion of zero length or none: it needs four numbers of which not "
             "all are zero; (1, 0, 0, 0) is no turn"
         )
     return tuple(float(x) for x in unit(numbers(owner, what, value, 4)))
+
+
+def quoted(value: Any) -> str:
+    return f'"{value}"' if isinstance(value, str) else shown(value)
 
 
 def check_word(owner: str, what: str, value: Any, known: Iterable[str]) -> None:
@@ -69,7 +74,7 @@ def check_word(owner: str, what: str, value: Any, known: Iterable[str]) -> None:
     if not isinstance(value, str) or value not in words:
         close = close_to(value, words)
         hint = f'; did you mean "{close}"?' if close else ""
-        raise ModelError(f'{owner} has {what} "{value}"; it can be one of {", ".join(words)}{hint}')
+        raise ModelError(f"{owner} has {what} {quoted(value)}; it can be one of {', '.join(words)}{hint}")
 
 
 @dataclass(frozen=True)
@@ -84,9 +89,9 @@ class Number:
     def check(self, owner: str, what: str, value: Any) -> None:
         array = numbers(owner, what, value, self.count, self.may_be_infinite)
         if (array < self.low).any() and not self.is_above:
-            raise ModelError(f"{what} of {owner} is negative ({value}); it must be zero or more")
+            raise ModelError(f"{what} of {owner} is negative ({shown(value)}); it must be zero or more")
         if self.is_above and (array <= self.low).any():
-            raise ModelError(f"{what} of {owner} is {value}; it must be more than zero")
+            raise ModelError(f"{what} of {owner} is {shown(value)}; it must be more than zero")
 
 
 @dataclass(frozen=True)
@@ -120,14 +125,17 @@ class Turn:
 
 @dataclass(frozen=True)
 class Row:
-    """Up to `most` numbers, none below `low`."""
+    """Up to `most` numbers, none below `low`; one of them may be alone, where files write it so."""
 
     most: int
     low: float = -math.inf
+    may_be_alone: bool = False
 
     def check(self, owner: str, what: str, value: Any) -> None:
-        shape = np.shape(value) if isinstance(value, int | float | list | tuple | np.ndarray) else (self.most,)
-        Number(min(shape[0], self.most) if shape else None, self.low).check(owner, what, value)
+        if self.may_be_alone and isinstance(value, int | float):
+            value = (value,)
+        count = len(value) if isinstance(value, list | tuple | np.ndarray) and np.ndim(value) else self.most
+        Number(min(count, self.most), self.low).check(owner, what, value)
 
 
 @dataclass(frozen=True)
@@ -137,8 +145,8 @@ class Whole:
     low: int = 0
 
     def check(self, owner: str, what: str, value: Any) -> None:
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < self.low:
-            raise ModelError(f"{what} of {owner} must be a whole number from {self.low} on, but is {value!r}")
+        if not is_whole(value) or value < self.low:
+            raise ModelError(f"{what} of {owner} must be a whole number from {self.low} on, but is {shown(value)}")
 
 
 @dataclass(frozen=True)
@@ -148,15 +156,15 @@ class Among:
     known: tuple[int, ...]
 
     def check(self, owner: str, what: str, value: Any) -> None:
-        if value not in self.known:
-            raise ModelError(f"{what} of {owner} is {value!r}; it can be {', '.join(map(str, self.known))}")
+        if not isinstance(value, int | float) or value not in self.known:
+            raise ModelError(f"{what} of {owner} is {shown(value)}; it can be {', '.join(map(str, self.known))}")
 
 
 @dataclass(frozen=True)
 class Flag:
     def check(self, owner: str, what: str, value: Any) -> None:
         if not isinstance(value, bool | np.bool_):
-            raise ModelError(f"{what} of {owner} must be True or False, but is {value!r}")
+            raise ModelError(f"{what} of {owner} must be True or False, but is {shown(value)}")
 
 
 @dataclass(frozen=True)
@@ -209,7 +217,8 @@ FORM: dict[str, dict[str, Any]] = {
         "control_limit": Range(), "force_limit": Range(),
     },
     "tendon": {"stiffness": ANY, "damping": NOT_BELOW_ZERO, "rest": Range(may_be_infinite=False)},
-    "constraint": {"anchor": POINT, "relpose": Number(7), "polycoef": Row(5), "friction": Row(5, low=0.0)},
+    "constraint": {"anchor": POINT, "relpose": Number(7), "polycoef": Row(5, may_be_alone=True),
+                   "friction": Row(5, low=0.0, may_be_alone=True)},
     "pair": PAIR,
     "impulse": {
         "sweeps": Whole(1), "cone": Flag(), "form": Word(("auto", "matrix", "sums")),

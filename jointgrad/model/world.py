@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from .arguments import shown
 from .arrays import (
     INTEGRATORS,
     Model,
@@ -52,9 +53,9 @@ class World:
     ) -> World:
         """Put a robot into the world. With a name, its parts are called "name/part". base is "free" or "fixed"."""
         if not isinstance(robot, Description):
-            raise ModelError(f"a world takes Descriptions, but got {type(robot).__name__}")
-        owner = f'robot "{name or robot.name}"'
+            raise ModelError(f"robot must be a Description, as jg.load and jg.zoo give, but is {shown(robot)}")
         _check_name("robot", name)
+        owner = f'robot "{name or robot.name}"'
         base = robot.base if base is None else base
         check_word(owner, "base", base, BASES)
         position = tuple(numbers(owner, "position", position, 3))
@@ -80,9 +81,9 @@ class World:
         contact: a law, or None for pairs that shall not touch. Options: friction, torsion, rolling (m), restitution,
         stabilisation, softness, margin, push_limit; stiffness, damping, exponent, static_friction, transition of springs.
         """
-        for name in (first, second):
+        for which, name in (("first", first), ("second", second)):
             if not isinstance(name, str):
-                raise ModelError(f"a pair is told by two names of links or shapes, but got {name!r}")
+                raise ModelError(f"{which} of a pair is the name of a link or shape, but is {shown(name)}")
         for option in options:
             if option not in PAIR_OPTIONS:
                 raise ModelError(
@@ -108,17 +109,18 @@ class World:
         law of all pairs without one of their own; with None no shapes touch. constraints=False leaves out joint limits,
         dry friction, mimic joints and loops. max_contacts: room for points that touch at once.
         """
-        is_asked, dt, integrator = integrator is not None, self.dt if dt is None else dt, integrator or self.integrator
+        is_asked, dt = integrator is not None, self.dt if dt is None else dt
+        integrator = self.integrator if integrator is None else integrator
         asked = {"unphysical": unphysical, "constraints": constraints, "max_contacts": max_contacts}
         check_form("compile", "the world", asked)
         check_word("the world", "integrator", integrator, INTEGRATORS)
         check_form("world", "the world", vars(self) | {"dt": dt})
-        warn_of_units((placed.robot for placed in self.placed), dt)
         listing = Listing()
         for placed in self.placed:
             for link in placed.robot.links.values():
                 check_link(link, unphysical)
             list_robot(placed, listing)
+        warn_of_units((placed.robot for placed in self.placed), dt)
         if not listing.links:
             raise ModelError("the world is empty: add a robot with at least one link before compiling")
         check_names("link", [name for name, _, _ in listing.links])
@@ -150,11 +152,11 @@ def _refuse_impulses(is_asked: bool) -> None:
 
 def _check_name(kind: str, name: Any) -> None:
     if name is not None and (not isinstance(name, str) or not name):
-        raise ModelError(f"the name of a {kind} is a text, but is {name!r}")
+        raise ModelError(f"the name of a {kind} is a text, but is {shown(name)}")
 
 
 def _check_law(contact: Any) -> None:
     if contact is not None and contact is not Default:
         if not isinstance(contact, Impulse | Spring):
-            raise ModelError(f"contact must be Impulse(...), Spring(...) or None, but is {contact!r}")
+            raise ModelError(f"contact must be Impulse(...), Spring(...) or None, but is {shown(contact)}")
         contact.check()
