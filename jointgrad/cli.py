@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -135,11 +136,14 @@ def _placed(
     from .engine.gradcheck import lowest_point
     from .files import load, load_world
     from .files.xml import parse
+    from .model.arguments import checked_number
     from .model.arrays import State
     from .model.world import World
 
     if not file.is_file():
         raise UsageError(f"there is no file {file}")
+    if height is not None:
+        checked_number("--height", height)
     if parse(file).tag == "mujoco":
         if base is not None:
             raise UsageError("--base is for URDF files; an MJCF file says itself which of its bodies are free")
@@ -389,6 +393,8 @@ def identify(
     from .optimize.progress import Stop, bar
     from .optimize.recording_file import read_recording, unknown_of
 
+    if segment is not None and segment < 1:
+        raise UsageError(f"--segment must be 1 or more samples, but is {segment}")
     model = _placed(file, ground, None, base, None, 1, dt, search_roots)[0]
     record, entries = read_recording(recording), [unknown_of(text) for text in unknowns]
     stop = Stop(iterations=iterations, patience=8)
@@ -463,9 +469,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command that the arguments name (by default those of the process); returns the exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
+        try:
+            return _answered(given or ["--help"])
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:  # who was reading has read enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141  # as of a process that the signal ended
+
+
+def _answered(given: list[str]) -> int:
+    """The exit code; what is wrong with the input is one line."""
+    try:
         require({"tyro": "tyro"}, "demo")
-        return _run(given or ["--help"])
-    except (UsageError, ValueError) as error:
+        return _run(given)
+    except BrokenPipeError:
+        raise
+    except (UsageError, ValueError, ArithmeticError, OSError) as error:
         print(f"jointgrad: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:

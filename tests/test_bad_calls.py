@@ -6,6 +6,9 @@ A value that is right for an argument is listed in FINE, so that an error that g
 from __future__ import annotations
 
 import functools
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -198,3 +201,257 @@ def test_a_wrong_argument_is_named(function):
                 if not is_fine(function, argument, name):
                     wrong.append(f"{argument} = {name}: nothing is said")
     assert not wrong, "\n".join(wrong)
+
+
+def framework_calls(name: str) -> dict:
+    m, steps = model(), {"steps": 3, "outputs": (), "only_last": False, "memory": None}
+    if name == "torch":
+        torch = pytest.importorskip("torch", reason="needs PyTorch (extra [torch])")
+        from jointgrad.torch import Simulator
+
+        zeros = torch.zeros(2, dtype=torch.float64)
+        run = {"q": zeros, "qd": zeros, "u": None, "force": None, "params": {}}
+        return {
+            "Simulator": (Simulator, {"model": m, "threads": None, "on_nan": "raise"}),
+            "forward": (Simulator(m), {**run, "u": zeros}),
+            "rollout": (Simulator(m).rollout, {**run, **steps}),
+        }
+    jax = pytest.importorskip("jax", reason="needs JAX (extra [jax])")
+    import jointgrad.jax as jj
+
+    zeros = jax.numpy.zeros(2)
+    run = {
+        "model": m,
+        "q": zeros,
+        "qd": zeros,
+        "u": None,
+        "force": None,
+        "params": {},
+        "threads": None,
+        "on_nan": "raise",
+    }
+    return {"step": (jj.step, run), "rollout": (jj.rollout, {**run, **steps})}
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("name", ["torch", "jax"])
+def test_a_wrong_argument_of_a_framework_is_named(name):
+    fine = {"q": set(), "qd": set(), "only_last": {"True"}, "steps": set(), "memory": {"None"},
+            "outputs": {"a list"}}  # fmt: skip
+    wrong = []
+    for function, (call, arguments) in framework_calls(name).items():
+        call(**arguments)
+        for argument in arguments:
+            for junk, value in JUNK.items():
+                allowed = fine.get((function, argument), fine.get(argument, FINE.get(argument, set())))
+                said = outcome(lambda: call(**{**arguments, argument: value}), argument)  # noqa: B023
+                if (said is None) != (junk in allowed) or (said is not None and said != "ours"):
+                    wrong.append(f"{function}: {argument} = {junk}: {said or 'nothing is said'}")
+    assert not wrong, "\n".join(wrong)
+
+
+def outcome(call, argument: str) -> str | None:
+    """None where nothing is raised, "ours" for one line of ours that names the argument, else what came."""
+    try:
+        call()
+    except OURS as error:
+        is_clear = argument in str(error) and len(str(error).splitlines()) == 1
+        return "ours" if is_clear else f"{type(error).__name__}: {error}"
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return None
+
+
+# an empty batch ------------------------------------------------------------------------------------------------------------
+
+
+def test_an_empty_batch_is_an_answer_like_any_other():
+    """No environments in, none out, with all shapes; the sum over them of a shared parameter's cotangents is zero."""
+    m = model()
+    state = m.initial_state(0)
+    assert jg.step(m, state, np.zeros((0, 2))).q.shape == (0, 2)
+    for memory in (None, "1 MB"):
+        run = jg.rollout(m, state, np.zeros((3, 0, 2)), outputs=("link.position",), memory=memory)
+        assert (
+            run.q.shape == (4, 0, 2)
+            and run.last.qd.shape == (0, 2)
+            and run.outputs["link.position"].shape == (4, 0, 3, 3)
+        )
+        gradient = run.backward(np.zeros((0, 2)), np.zeros((4, 0, 2)))
+        assert gradient.q.shape == (0, 2) and gradient.u.shape == (3, 0, 2)
+        assert all(bar.shape == m.params[name].shape and not bar.any() for name, bar in gradient.params.items())
+        assert [x.shape for x in run.tangent(q=np.zeros((0, 2)))] == [(4, 0, 2), (4, 0, 2)]
+    assert jg.linearize(m, state)[0].shape == (0, 4, 4)
+    assert jg.inspect(m, state).link_position.shape == (0, 3, 3)
+    # and what comes after is not another model's
+    heavy = m.replace({"link.mass": 3.0 * m.params["link.mass"]})
+    one = jg.State(np.ones((1, 2)), np.zeros((1, 2)))
+    before = jg.rollout(heavy, one, steps=5).last.qd
+    jg.rollout(m, state, steps=5)
+    np.testing.assert_array_equal(jg.rollout(heavy, one, steps=5).last.qd, before)
+
+
+# files -----------------------------------------------------------------------------------------------------------------------
+
+
+def broken_files(folder, good: bytes) -> dict:
+    """A file cut short, of other bytes, none, a folder, and none at all."""
+    for name, data in {"cut": good[: len(good) // 2], "other": b"\x00" * 100, "empty": b"", "text": b"hello"}.items():
+        (folder / f"{name}.npz").write_bytes(data)
+    (folder / "folder.npz").mkdir()
+    wrong = bytearray(good)
+    wrong[len(good) // 3] ^= 255
+    (folder / "bit.npz").write_bytes(bytes(wrong))
+    return {name: folder / f"{name}.npz" for name in ("cut", "other", "empty", "text", "folder", "none")}
+
+
+def recordings(folder):
+    from jointgrad.optimize.recording_file import read_recording
+
+    q = np.zeros((5, 2))
+    np.savez(folder / "good.npz", q=q, qd=q)
+    np.savez(folder / "texts.npz", q=np.array([["a"]]), qd=q)
+    np.savez(folder / "every.npz", q=q, qd=q, every=np.array([1, 2]))
+    np.savez(folder / "half.npz", q=q, qd=q, every=1.5)
+    np.savez(folder / "flat.npz", q=np.zeros(5), qd=q)
+    return read_recording, [folder / f"{name}.npz" for name in ("texts", "every", "half", "flat")]
+
+
+def searches(folder):
+    from jointgrad.optimize.search_file import read_search, write_search
+
+    rng = np.random.default_rng(0)
+    write_search(folder / "good.npz", {}, {}, rng, [(np.zeros((1, 2)), np.zeros(1))])
+    parts = {"x": np.zeros((1, 2)), "losses": np.zeros(1), "sizes": np.ones(1, dtype=int)}
+    np.savez(folder / "state.npz", said=np.array('{"settings": {}, "progress": {}, "rng": {"a": 1}}'), **parts)
+    np.savez(folder / "list.npz", said=np.array("[1, 2]"), **parts)
+    return lambda path: read_search(path, {}, rng), [folder / "state.npz", folder / "list.npz"]
+
+
+def weights(folder):
+    from jointgrad.grafts.weights import load_weights, save_weights
+
+    grafted = jg.graft(model(), "joint.force", ("joint.velocity",))
+    save_weights(grafted, folder / "good.npz")
+    np.savez(folder / "objects.npz", **{"0.0.0.weight": np.array([None], dtype=object)})
+    return lambda path: load_weights(grafted, path), [folder / "objects.npz"]
+
+
+def runs(folder):
+    from jointgrad.viewer.replay import load_run
+
+    motion().save(folder / "good.npz")
+    return load_run, []
+
+
+@pytest.mark.parametrize("kind", [recordings, searches, weights, runs])
+def test_a_broken_file_is_named(kind, tmp_path):
+    read, more = kind(tmp_path)
+    read(tmp_path / "good.npz")
+    broken = broken_files(tmp_path, (tmp_path / "good.npz").read_bytes())
+    if kind is searches:
+        assert read(broken.pop("none")) is None  # a search that begins
+    for path in (*broken.values(), *more):
+        with pytest.raises(jg.InputError) as caught:
+            read(path)
+        assert path.name in str(caught.value) and len(str(caught.value).splitlines()) == 1, str(caught.value)
+    assert outcome(lambda: read(tmp_path / "bit.npz"), "bit.npz") in (None, "ours")
+
+
+def test_a_folder_that_does_not_exist_is_named(tmp_path):
+    from jointgrad.grafts.weights import save_weights
+    from jointgrad.viewer import html
+
+    grafted = jg.graft(model(), "joint.force", ("joint.velocity",))
+    lost = tmp_path / "none"
+    for write in (
+        lambda: motion().save(lost / "run.npz"),
+        lambda: save_weights(grafted, lost / "w.npz"),
+        lambda: html(model(), motion(), lost / "run.html"),
+    ):
+        with pytest.raises(jg.InputError, match=f"{lost}.*cannot be written: No such file or directory"):
+            write()
+    for value in (None, 3, [], Stranger()):
+        with pytest.raises(jg.InputError, match="path must be a text or a Path"):
+            motion().save(value)
+
+
+# the command line ------------------------------------------------------------------------------------------------------------
+
+URDF = """<robot name="r"><link name="r"><inertial><mass value="1"/><inertia ixx=".01" iyy=".01" izz=".01" ixy="0" ixz="0" iyz="0"/>
+</inertial><collision><geometry><sphere radius=".1"/></geometry></collision></link></robot>"""
+
+COMMANDS = {
+    "view without a file": (["view", "none.urdf"], "none.urdf"),
+    "view into no folder": (["view", "box.urdf", "--html", "none/x.html"], "none/x.html"),
+    "view at a time step of NaN": (["view", "box.urdf", "--dt", "nan", "--html", "x.html"], "dt"),
+    "lint into no folder": (["lint", "box.urdf", "--fix", "none/x.urdf"], "none/x.urdf"),
+    "gradcheck of a folder": (["gradcheck", "."], "there is no file"),
+    "gradcheck at a negative time step": (["gradcheck", "box.urdf", "--dt", "-1"], "dt"),
+    "gradcheck of a start that is not": (["gradcheck", "box.urdf", "--base", "free", "--height", "nan"], "height"),
+    "replay without a file": (["replay", "none.npz", "--html", "x.html"], "none.npz"),
+    "replay of another file": (["replay", "box.urdf", "--html", "x.html"], "box.urdf"),
+    "replay into no folder": (["replay", "run.npz", "--html", "none/x.html"], "none/x.html"),
+    "replay as a film of no speed": (["replay", "run.npz", "--gif", "x.gif", "--speed", "0"], "speed"),
+    "replay of NaN": (["replay", "run.npz", "--png", "x.png", "--time", "nan"], "time"),
+    "replay of no size": (["replay", "run.npz", "--png", "x.png", "--size", "0", "-5"], "size"),
+    "identify without a recording": (["identify", "box.urdf", "none.npz", "--unknowns", "link.mass"], "none.npz"),
+    "identify from another file": (["identify", "box.urdf", "box.urdf", "--unknowns", "link.mass"], "box.urdf"),
+    "identify nothing known": (["identify", "box.urdf", "rec.npz", "--unknowns", "link.weight"], "link.weight"),
+    "identify in no iterations": (
+        ["identify", "box.urdf", "rec.npz", "--unknowns", "link.mass", "--iterations", "-3"],
+        "iterations",
+    ),
+    "identify in no segments": (
+        ["identify", "box.urdf", "rec.npz", "--unknowns", "link.mass", "--segment", "0"],
+        "segment",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_wrong_command_is_one_line(name, tmp_path, monkeypatch, capsys):
+    from jointgrad.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "box.urdf").write_text(URDF)
+    motion().save("run.npz")
+    np.savez("rec.npz", q=np.zeros((5, 0)), qd=np.zeros((5, 0)))
+    arguments, word = COMMANDS[name]
+    assert main(arguments) == 2
+    said = capsys.readouterr().err.strip()
+    assert len(said.splitlines()) == 1 and word in said, said
+
+
+def in_a_process(code: str, **environment: str):
+    settings = {k: v for k, v in (os.environ | environment).items() if v != "unset"}
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=settings, timeout=120)
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["lint", "none.urdf"]])
+def test_a_reader_that_leaves_is_no_error(arguments):
+    """`jointgrad --help | head -1`: the rest has nowhere to go, and nothing is said about it."""
+    command = [sys.executable, "-m", "jointgrad", *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        process.stdout.close()
+        said = process.stderr.read()
+    assert not said and process.returncode == 141
+
+
+STEP = """
+import jointgrad as jg
+model = jg.zoo.pendulum().compile()
+try:
+    jg.step(model, model.initial_state())
+except jg.InputError as error:
+    print(error)
+"""
+
+
+def test_what_keeps_the_engine_from_being_compiled_is_told(tmp_path):
+    """numba switched off, with nothing in the cache; and nobody's home."""
+    done = in_a_process(STEP, NUMBA_DISABLE_JIT="1", JOINTGRAD_CACHE=str(tmp_path))
+    assert "NUMBA_DISABLE_JIT is set" in done.stdout and done.returncode == 0, done.stderr
+    nobody = "import pathlib\ndef lost():\n    raise RuntimeError('no home')\npathlib.Path.home = staticmethod(lost)\n"
+    done = in_a_process(nobody + STEP, JOINTGRAD_CACHE="unset", XDG_CACHE_HOME="unset")
+    assert "set JOINTGRAD_CACHE" in done.stdout and done.returncode == 0, done.stderr

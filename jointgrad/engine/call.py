@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from ..model.arguments import checked_count, checked_names
+from ..model.arguments import check_flag, checked_count, checked_names
 from ..model.arrays import PARAMS, Model, State, byte_count
 from ..model.errors import InputError
-from .rollout import OUTPUTS, Gradient, Trajectory, _check_options, known_motion, rollout, step, step_adjoint
+from .rollout import OUTPUTS, Gradient, Trajectory, check_options, known_motion, rollout, step, step_adjoint
 from .runtime import controls_hint
 
 Shapes = Mapping[str, tuple[int, ...]]
@@ -181,8 +181,9 @@ def checked_call(
     model: Model, shapes: Shapes, *, steps: int | None = None, is_step: bool = False, **options: Any
 ) -> Call:
     """The call for arrays of these shapes, or an error that names the array, what it must be and what came."""
-    _check_options(model, options.get("threads"), options.get("on_nan", "raise"))
+    check_options(model, options.get("threads"), options.get("on_nan", "raise"))
     byte_count(options.get("memory"))
+    check_flag("only_last", options.get("only_last", False))
     q, nq = shapes["q"], model.nq
     if q[-1:] != (nq,) or len(q) > 2:
         raise InputError(f"q has shape {q}, but must have ({nq},) or (batch, {nq})")

@@ -80,7 +80,7 @@ def step(
 ) -> State:
     """The state one time step on. u (batch, nu); force (batch, n_links, 6) as MuJoCo's xfrc_applied: force, torque, world
     axes, at the centre of mass."""
-    _check_options(model, threads, on_nan)
+    check_options(model, threads, on_nan)
     if force is None and _is_plain(model, state, u):
         with _stepper(model, len(state.q) if state.q.ndim == 2 else None) as one:
             if one.run(model, state, u):
@@ -216,7 +216,7 @@ def rollout(
 
     u and force are not copied: the way back reads them again, so leave them as they are until then.
     """
-    _check_options(model, threads, on_nan)
+    check_options(model, threads, on_nan)
     check_flag("keep", keep)
     budget = byte_count(memory)
     inputs = _checked_inputs(model, state, u, steps, force)
@@ -247,7 +247,7 @@ def known_motion(
     return Trajectory(model, inputs, every_step(), (), n_threads, known=(found[0], found[1]))
 
 
-def _check_options(model: Model, threads: int | None, on_nan: str) -> None:
+def check_options(model: Model, threads: int | None, on_nan: str) -> None:
     if type(model) is not Model:
         checked_model(model)
     if threads is not None:

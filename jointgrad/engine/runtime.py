@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ..compiler.cache import CannotCompile
 from ..compiler.field import Frame
 from ..compiler.kernel import Library
 from ..model.arguments import shown
@@ -145,7 +146,10 @@ class Worker:
         key = kernel, wants_loads
         if key not in self._runs:
             without = self._without if wants_loads else (*self._without, "loads", "loads_adjoint")
-            self._runs[key] = self.library.attach(self.frame, kernel, without)
+            try:
+                self._runs[key] = self.library.attach(self.frame, kernel, without)
+            except CannotCompile as reason:
+                raise InputError(str(reason)) from None
         self._runs[key]()
         if self.frame.integers[self._full] != 0:
             self.frame.integers[self._full] = 0

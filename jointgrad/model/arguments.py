@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import zipfile
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -77,6 +81,31 @@ def checked_kind(name: str, value: Any, kind: type, remedy: str) -> Any:
     if not isinstance(value, kind):
         raise InputError(f"{name} must be a {kind.__name__}, {remedy}, but is {shown(value)}")
     return value
+
+
+def checked_path(path: Any) -> Path:
+    if not isinstance(path, str | os.PathLike):
+        raise InputError(f"path must be a text or a Path, but is {shown(path)}")
+    return Path(path)
+
+
+# what NumPy, zip files and JSON say of a file that is broken, or is another
+BROKEN = (ValueError, KeyError, TypeError, AttributeError, IndexError, OSError, EOFError, OverflowError, NotImplementedError,
+          RuntimeError, MemoryError, zipfile.BadZipFile, zlib.error)  # fmt: skip
+
+
+@contextmanager
+def reading(path: Any, what: str) -> Iterator[None]:
+    """While a file of ours is read: whatever is wrong with it becomes one error of ours that names the path."""
+    try:
+        yield
+    except InputError:
+        raise
+    except FileNotFoundError:
+        raise InputError(f"there is no file {path}") from None
+    except BROKEN as reason:
+        said = f'"{reason.args[0]}" is missing' if isinstance(reason, KeyError) and reason.args else str(reason)
+        raise InputError(f"{path} is not {what}: {' '.join(said.split()) or type(reason).__name__}") from None
 
 
 @contextmanager
