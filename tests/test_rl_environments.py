@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
+import re
 import sys
+from pathlib import Path
 from types import ModuleType
 
 import gymnasium
@@ -119,6 +122,17 @@ def test_only_the_environments_that_are_asked_for_begin_anew():
         env.reset(seed=[1, 2])
 
 
+def test_an_action_is_held_for_as_long_as_the_task_says():
+    task, action = rl.make_task("hopper"), np.array([[0.5, -0.3, 0.2]])
+    batch = rl.Batch(task, 1)
+    batch.reset(np.ones(1, dtype=bool))
+    wanted = jg.rollout(task.model, jg.State(*batch.now[:2]), np.stack([action] * 4)).last
+    batch.step(action)
+    np.testing.assert_array_equal(batch.now.q, wanted.q)
+    np.testing.assert_array_equal(batch.now.qd, wanted.qd)
+    assert batch.now.age == 1
+
+
 # randomised robots ---------------------------------------------------------------------------------------------------------
 
 
@@ -229,3 +243,25 @@ def test_stable_baselines_sees_last_observations_and_which_ends_were_of_time(sta
             kinds.add(infos[k]["TimeLimit.truncated"])
         assert all("reward_forward" in info for info in infos)
     assert kinds == {True, False}
+
+
+# the page ------------------------------------------------------------------------------------------------------------------
+
+
+def test_the_page_runs_as_printed():
+    pytest.importorskip("torch", reason="the extra [torch] is not installed")
+    text = (Path(__file__).resolve().parents[1] / "docs" / "rl.md").read_text()
+    blocks, known = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL), {"__name__": "page"}
+    for block in blocks:
+        if not block.startswith("# stable-baselines3") or importlib.util.find_spec("stable_baselines3"):
+            exec(compile(block, "rl.md", "exec", dont_inherit=True), known)
+    assert known["worth"].isfinite() and known["result"].reward.shape == (8,)
+    assert all(parameter.grad.abs().max() > 0 for parameter in known["policy"].parameters())
+    table = {
+        name: (int(sees), int(acts))
+        for name, sees, acts in re.findall(r"^\| `(\S+)` .* (\d+) \| (\d+) \|$", text, re.M)
+    }
+    for name, sizes in table.items():
+        task = rl.make_task(name)
+        assert (task.n_observations, task.model.nu) == sizes
+    assert {*table, "pendulum"} == rl.TASKS.keys()

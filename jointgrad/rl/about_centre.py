@@ -24,14 +24,18 @@ def link_centres(model: Model, outputs: Mapping[str, Array]) -> Array:
 
 def centre(model: Model, outputs: Mapping[str, Array]) -> Array:
     """Centre of mass of all links together, (batch, 3)."""
-    centres = link_centres(model, outputs)
-    share = model.params["link.mass"] / model.params["link.mass"].sum()
-    return (like(centres, share)[:, None] * centres).sum(-2)
+    return _mean(model, link_centres(model, outputs))
 
 
 def arms(model: Model, outputs: Mapping[str, Array]) -> Array:
     """From the centre of the whole to the centres of the links, (batch, n_links, 3)."""
-    return link_centres(model, outputs) - centre(model, outputs)[..., None, :]
+    centres = link_centres(model, outputs)
+    return centres - _mean(model, centres)[..., None, :]
+
+
+def _mean(model: Model, centres: Array) -> Array:
+    share = model.params["link.mass"] / model.params["link.mass"].sum()
+    return (like(centres, share)[:, None] * centres).sum(-2)
 
 
 def wrenches(model: Model, outputs: Mapping[str, Array]) -> Array:
