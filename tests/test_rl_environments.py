@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.util
 import re
 import sys
@@ -177,6 +178,41 @@ def test_an_environment_that_blows_up_is_over_and_the_others_go_on():
     env.unwrapped.batch.now.qd[1] = 1e200
     seen, reward, terminated, _, info = env.step(np.zeros((2, 1)))
     assert terminated.tolist() == [False, True] and np.isfinite(seen).all() and np.isfinite(reward).all()
+
+
+def test_actions_that_make_no_sense_are_refused_by_name():
+    env = gymnasium.make_vec(IDS["hopper"], num_envs=2)
+    with pytest.raises(jg.InputError, match="environment 0 has not begun: reset it"):
+        env.step(np.zeros((2, 3)))
+    env.reset(seed=0)
+    with pytest.raises(jg.InputError, match=r"action has shape \(3,\), but must have \(2, 3\)"):
+        env.step(np.zeros(3))
+    with pytest.raises(jg.InputError, match=r"action contains nan at \(1, 2\)"):
+        env.step(np.array([[0.0, 0, 0], [0, 0, np.nan]]))
+    with pytest.raises(jg.InputError, match="max_episode_steps"):
+        gymnasium.make_vec(IDS["hopper"], num_envs=2, limit=10)
+    with pytest.raises(jg.InputError, match="1 environment or more"):
+        gymnasium.make_vec(IDS["hopper"], num_envs=0)
+
+
+def test_what_a_user_does_to_an_observation_stays_with_the_user():
+    @dataclasses.dataclass(frozen=True)
+    class Naked(rl.TASKS["cart-pole"]):
+        def observe(self, now):
+            return now.q
+
+    batch = rl.Batch(Naked(), 1)
+    batch.reset(np.ones(1, dtype=bool))
+    batch.observe()[:] = 7.0
+    assert (batch.now.q != 7.0).all()
+
+
+def test_a_pendulum_is_paid_at_the_limit_that_is_asked_for():
+    env = gymnasium.make_vec(IDS["pendulum"], num_envs=1, max_episode_steps=3, pay="released", links=2)
+    env.reset(seed=0)
+    results = [env.step(np.zeros((1, 2))) for _ in range(3)]
+    assert [bool(r[3][0]) for r in results] == [False, False, True]
+    assert [r[4]["reward_end"][0] < 0 for r in results] == [False, False, True]
 
 
 def test_a_window_is_refused_with_what_there_is():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import importlib.util
 
 import jax
 import mujoco
@@ -189,6 +190,12 @@ def test_unknown_names_are_refused_with_the_nearest():
         make_task("ant", healthy_rewards=1.0)
     with pytest.raises(jg.InputError, match="paper, released"):
         make_task("pendulum", pay="printed")
+
+
+def test_robots_of_a_package_that_is_not_installed(monkeypatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(jg.ModelError, match=r"ant.xml comes with the package gymnasium.*pip install jointgrad\[rl\]"):
+        make_task("ant").world()
 
 
 def test_tasks_are_values():

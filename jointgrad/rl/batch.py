@@ -6,15 +6,20 @@ Every environment has a generator of its own: what happens in it does not depend
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..engine.rollout import LOADS, rollout
+from ..engine.runtime import check_finite, checked
 from ..model.arrays import Model, State
+from ..model.errors import InputError
 from .arrays import held
 from .randomise import Randomisation
 from .task import Moment, Task, total
+
+# age of an environment before its first episode
+NOT_BEGUN = -1
 
 
 class Result(NamedTuple):
@@ -31,14 +36,17 @@ class Batch:
     def __init__(
         self, task: Task, count: int, randomise: Randomisation | None = None, threads: int | None = None
     ) -> None:
+        if count < 1:
+            raise InputError(f"there must be 1 environment or more, but {count} are asked for")
         self.task, self.count, self.randomise, self.threads = task, count, randomise, threads
         self.generators: list[np.random.Generator] = [np.random.default_rng() for _ in range(count)]
         self.model: Model = task.model
-        self.now: Moment = task.blank(count)
+        self.now: Moment = task.blank(count)._replace(age=np.full(count, NOT_BEGUN))
         self._params: dict[str, np.ndarray] = {}
 
     def observe(self) -> np.ndarray:
-        return self.task.observe(self.now)
+        """What policies see; an array of its own, whatever the task gives."""
+        return np.array(self.task.observe(self.now))
 
     def reset(self, rows: np.ndarray) -> None:
         """Begin an episode in the environments where `rows` (count,) is true."""
@@ -51,10 +59,13 @@ class Batch:
         age[chosen], action[chosen] = 0, 0.0
         self.now = Moment(q, qd, action, age, self._outputs_at_start(State(q, qd), chosen))
 
-    def step(self, action: np.ndarray) -> Result:
-        """Move all environments under actions (count, nu). Where numbers would not stay finite, the episode is over."""
+    def step(self, action: Any, idle: np.ndarray | None = None) -> Result:
+        """Move all environments under actions (count, nu), which `idle` rows ignore. Where numbers would not stay finite, the
+        episode is over."""
+        if (self.now.age == NOT_BEGUN).any():
+            raise InputError(f"environment {self.now.age.argmin()} has not begun: reset it before the first step")
         before, task = self.now, self.task
-        action = np.ascontiguousarray(action, dtype=np.float64)
+        action = self._checked(action, idle)
         motion = rollout(
             self.model, State(before.q, before.qd), np.ascontiguousarray(held(action, task.hold)), outputs=task.outputs,
             threads=self.threads, on_nan="freeze", keep=False,
@@ -64,6 +75,13 @@ class Batch:
         terms = task.terms(before, self.now)
         terminated = task.fallen(self.now) | (motion.status >= 0)
         return Result(total(terms), terminated, {**terms, **task.measures(before, self.now)})
+
+    def _checked(self, action: Any, idle: np.ndarray | None) -> np.ndarray:
+        array = checked("action", np.asarray(action, dtype=np.float64), (self.count, self.task.model.nu))
+        if idle is not None:
+            array = np.where(idle[:, None], 0.0, array)
+        check_finite("action", array)
+        return array
 
     def _redraw(self, chosen: np.ndarray, generators: Sequence[np.random.Generator]) -> None:
         """Other parameters for some environments."""

@@ -28,6 +28,12 @@ def spaces(task: Task) -> tuple[Box, Box]:
     return seen, Box(low, high, dtype=np.float32)
 
 
+def _task(name: str, options: dict[str, Any], limit: int | None = None) -> Task:
+    if "limit" in options:
+        raise InputError("the limit of an environment's episodes is given to gymnasium, as max_episode_steps")
+    return make_task(name, **options, **({} if limit is None else {"limit": limit}))
+
+
 def _metadata(task: Task, render_mode: str | None) -> dict[str, Any]:
     if render_mode not in (None, *RENDER_MODES):
         raise InputError(f"render_mode must be one of {', '.join(RENDER_MODES)}, or None, but is {render_mode!r}")
@@ -44,7 +50,7 @@ class Environment(gymnasium.Env):
         self, task: str, render_mode: str | None = None, width: int = 480, height: int = 480, randomise: Any = None,
         threads: int | None = None, **options: Any,
     ) -> None:  # fmt: skip
-        self.task = make_task(task, **options)
+        self.task = _task(task, options)
         self.metadata = _metadata(self.task, render_mode)
         self.render_mode = render_mode
         self.batch = Batch(self.task, 1, randomisation(randomise), threads)
@@ -74,8 +80,7 @@ class VectorEnvironment(VectorEnv):
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP, render_mode: str | None = None, width: int = 480,
         height: int = 480, randomise: Any = None, threads: int | None = None, **options: Any,
     ) -> None:  # fmt: skip
-        self.task, self.num_envs, self.render_mode = make_task(task, **options), num_envs, render_mode
-        self.limit = max_episode_steps or self.task.limit
+        self.task, self.num_envs, self.render_mode = _task(task, options, max_episode_steps), num_envs, render_mode
         self.autoreset_mode = AutoresetMode(autoreset_mode)
         self.metadata = {**_metadata(self.task, render_mode), "autoreset_mode": self.autoreset_mode}
         self.batch = Batch(self.task, num_envs, randomisation(randomise), threads)
@@ -118,9 +123,9 @@ class VectorEnvironment(VectorEnv):
 
     def step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
         fresh = self._due()
-        result = self.batch.step(np.where(fresh[:, None], 0.0, np.asarray(actions)))
+        result = self.batch.step(actions, idle=fresh)
         terminated = result.terminated & ~fresh
-        truncated = (self.batch.now.age >= self.limit) & ~fresh
+        truncated = (self.batch.now.age >= self.task.limit) & ~fresh
         self._is_over = terminated | truncated
         if fresh.any():
             self.batch.reset(fresh)

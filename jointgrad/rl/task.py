@@ -83,7 +83,7 @@ class Task:
         raise NotImplementedError
 
     def fallen(self, now: Moment) -> Array:
-        """Where an episode has failed, (batch,), true or false."""
+        """Where an episode has failed, (batch,), true or false; nowhere, unless a task says otherwise."""
         return now.age < 0
 
     def measures(self, before: Moment, now: Moment) -> dict[str, Array]:
