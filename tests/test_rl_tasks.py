@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import functools
 import importlib.util
+import pickle
 
 import jax
 import mujoco
@@ -201,3 +203,10 @@ def test_robots_of_a_package_that_is_not_installed(monkeypatch):
 def test_tasks_are_values():
     assert make_task("ant") == make_task("ant") != make_task("ant", hold=4)
     assert dataclasses.replace(make_task("ant"), hold=4).control_dt == pytest.approx(0.04)
+
+
+def test_tasks_go_to_other_processes_without_their_model():
+    task = make_task("hopper", healthy_reward=2.0)
+    digest = task.digest
+    again = pickle.loads(pickle.dumps(task))
+    assert again == task and again.digest == digest and copy.deepcopy(task) == task

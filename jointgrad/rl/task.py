@@ -123,13 +123,20 @@ class Task:
 
     # which simulation it is ---------------------------------------------------------------------------------------------
 
+    def options(self) -> dict[str, Any]:
+        """Fields by name."""
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+
     def settings(self) -> dict[str, Any]:
         """All that a policy learned with: options, what may touch, armatures, and a digest of the whole model."""
-        options = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
         return {
-            "task": self.name, **options, "law": repr(self.law), "touching": list(self.model.pair_names),
+            "task": self.name, **self.options(), "law": repr(self.law), "touching": list(self.model.pair_names),
             "armature": self.model.params["joint.armature"].tolist(), "digest": self.digest,
         }  # fmt: skip
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Options alone go to another process: the model is compiled there."""
+        return self.options()
 
     @property
     def digest(self) -> str:
