@@ -159,6 +159,9 @@ def test_a_new_episode_has_a_new_robot_and_the_others_keep_theirs():
     now = batch.model.params["link.mass"]
     np.testing.assert_array_equal(now[[0, 2]], before[[0, 2]])
     assert (now[1, 1:] != before[1, 1:]).all()
+    model, moment = batch.model, batch.now
+    batch.reset(np.zeros(3, dtype=bool))
+    assert batch.model is model and batch.now is moment
 
 
 @pytest.mark.parametrize(
@@ -195,7 +198,7 @@ def test_actions_that_make_no_sense_are_refused_by_name():
         gymnasium.make_vec(IDS["hopper"], num_envs=0)
 
 
-def test_what_a_user_does_to_an_observation_stays_with_the_user():
+def test_what_a_user_does_to_observations_and_actions_stays_with_the_user():
     @dataclasses.dataclass(frozen=True)
     class Naked(rl.TASKS["cart-pole"]):
         def observe(self, now):
@@ -205,6 +208,10 @@ def test_what_a_user_does_to_an_observation_stays_with_the_user():
     batch.reset(np.ones(1, dtype=bool))
     batch.observe()[:] = 7.0
     assert (batch.now.q != 7.0).all()
+    action = np.zeros((1, 1))
+    batch.step(action)
+    action[:] = 7.0
+    assert batch.now.action == 0.0
 
 
 def test_a_pendulum_is_paid_at_the_limit_that_is_asked_for():

@@ -51,6 +51,8 @@ class Batch:
     def reset(self, rows: np.ndarray) -> None:
         """Begin an episode in the environments where `rows` (count,) is true."""
         chosen = np.flatnonzero(rows)
+        if not len(chosen):
+            return
         generators = [self.generators[k] for k in chosen]
         self._redraw(chosen, generators)
         q, qd, age, action = (x.copy() for x in (self.now.q, self.now.qd, self.now.age, self.now.action))
@@ -77,7 +79,8 @@ class Batch:
         return Result(total(terms), terminated, {**terms, **task.measures(before, self.now)})
 
     def _checked(self, action: Any, idle: np.ndarray | None) -> np.ndarray:
-        array = checked("action", np.asarray(action, dtype=np.float64), (self.count, self.task.model.nu))
+        # a copy: the moment keeps it, and the caller may write the next one into the same array
+        array = checked("action", np.array(action, dtype=np.float64), (self.count, self.task.model.nu))
         if idle is not None:
             array = np.where(idle[:, None], 0.0, array)
         check_finite("action", array)
