@@ -222,9 +222,30 @@ def test_a_pendulum_is_paid_at_the_limit_that_is_asked_for():
     assert [r[4]["reward_end"][0] < 0 for r in results] == [False, False, True]
 
 
-def test_a_window_is_refused_with_what_there_is():
-    with pytest.raises(jg.InputError, match="rgb_array"):
-        rl.Environment("hopper", render_mode="human")
+def test_a_mode_that_is_not_there_is_refused_with_those_that_are():
+    with pytest.raises(jg.InputError, match="human, rgb_array"):
+        rl.Environment("hopper", render_mode="depth_array")
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_the_browser_shows_what_happens(count):
+    pytest.importorskip("viser", reason="the extra [view] is not installed")
+    env = rl.Environment("cart-pole", render_mode="human")
+    if count == 2:
+        env = rl.VectorEnvironment("cart-pole", 2, render_mode="human", autoreset_mode="SameStep")
+    env.reset(seed=0)
+    viewer = env._window.viewer
+    try:
+        before = [links[0].position[0] for links in viewer.links]
+        for _ in range(3):
+            env.step(np.ones(env.action_space.shape))
+        moved = [links[0].position[0] for links in viewer.links]
+        assert len(moved) == count
+        np.testing.assert_allclose(np.subtract(moved, viewer.offsets[:, 0]), env.batch.now.q[:, 0], atol=1e-6)
+        assert np.abs(np.subtract(moved, before)).min() > 1e-4 and env.render() is None
+    finally:
+        env.close()
+    assert viewer.is_stopped.is_set()
 
 
 def test_pictures_follow_the_robot():

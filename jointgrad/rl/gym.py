@@ -14,11 +14,11 @@ from gymnasium.vector.utils import batch_space
 from ..model.errors import InputError
 from .batch import Batch
 from .catalogue import make_task
-from .picture import Camera
+from .picture import Camera, Window
 from .randomise import randomisation
 from .task import Task
 
-RENDER_MODES = ("rgb_array",)
+RENDER_MODES = ("human", "rgb_array")
 
 
 def spaces(task: Task) -> tuple[Box, Box]:
@@ -55,21 +55,31 @@ class Environment(gymnasium.Env):
         self.render_mode = render_mode
         self.batch = Batch(self.task, 1, randomisation(randomise), threads)
         self.observation_space, self.action_space = spaces(self.task)
-        self._camera = Camera(width, height)
+        self._camera, self._window = Camera(width, height), Window()
 
     def reset(self, *, seed: int | None = None, options: Mapping[str, Any] | None = None) -> tuple[np.ndarray, dict]:
         super().reset(seed=seed)
         self.batch.generators = [self.np_random]
         self.batch.reset(np.ones(1, dtype=bool))
+        self._shown()
         return self.batch.observe()[0], {}
 
     def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
         result = self.batch.step(np.asarray(action)[None])
         info = {name: float(value[0]) for name, value in result.info.items()}
+        self._shown()
         return self.batch.observe()[0], float(result.reward[0]), bool(result.terminated[0]), False, info
 
     def render(self) -> np.ndarray | None:
-        return self._camera.picture(self.batch, 0) if self.render_mode else None
+        """A picture, in the mode "rgb_array"; in the mode "human" the browser is up to date anyway."""
+        return self._camera.picture(self.batch, 0) if self.render_mode == "rgb_array" else None
+
+    def _shown(self) -> None:
+        if self.render_mode == "human":
+            self._window.show(self.batch)
+
+    def close(self) -> None:
+        self._window.close()
 
 
 class VectorEnvironment(VectorEnv):
@@ -88,7 +98,7 @@ class VectorEnvironment(VectorEnv):
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
         self._is_over = np.zeros(num_envs, dtype=bool)
-        self._cameras = [Camera(width, height) for _ in range(num_envs)]
+        self._cameras, self._window = [Camera(width, height) for _ in range(num_envs)], Window()
 
     # beginning ----------------------------------------------------------------------------------------------------------
 
@@ -100,6 +110,7 @@ class VectorEnvironment(VectorEnv):
         self._seed(seed, rows)
         self.batch.reset(rows)
         self._is_over[rows] = False
+        self._shown()
         return self.batch.observe(), {}
 
     def _rows(self, mask: Any) -> np.ndarray:
@@ -132,6 +143,7 @@ class VectorEnvironment(VectorEnv):
         info = _known(result.info, ~fresh)
         if self.autoreset_mode is AutoresetMode.SAME_STEP and self._is_over.any():
             info = self._begun_again(result.info)
+        self._shown()
         return self.batch.observe(), np.where(fresh, 0.0, result.reward), terminated, truncated, info
 
     def _due(self) -> np.ndarray:
@@ -161,9 +173,17 @@ class VectorEnvironment(VectorEnv):
     # looking ------------------------------------------------------------------------------------------------------------
 
     def render(self) -> tuple[np.ndarray, ...] | None:
-        if self.render_mode is None:
+        """A picture of each, in the mode "rgb_array"; in the mode "human" the browser is up to date anyway."""
+        if self.render_mode != "rgb_array":
             return None
         return tuple(camera.picture(self.batch, k) for k, camera in enumerate(self._cameras))
+
+    def _shown(self) -> None:
+        if self.render_mode == "human":
+            self._window.show(self.batch)
+
+    def close_extras(self, **kwargs: Any) -> None:
+        self._window.close()
 
 
 def _known(info: Mapping[str, np.ndarray], rows: np.ndarray) -> dict[str, np.ndarray]:

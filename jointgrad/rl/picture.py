@@ -1,8 +1,9 @@
-"""Pictures of environments without a screen: the viewer's own, from a camera that keeps its distance."""
+"""Environments to look at: pictures without a screen, and the viewer in the browser, live."""
 
 from __future__ import annotations
 
 import dataclasses
+import time
 from typing import Any
 
 import numpy as np
@@ -32,3 +33,28 @@ class Camera:
         way = np.array([1.0, 1.0, 0.0]) * (middle - self._from)
         painter.camera = dataclasses.replace(self._view, middle=self._view.middle + way)
         return painter.picture(0)
+
+
+class Window:
+    """The viewer in the browser, moved along with the environments at the pace of their time, the first nine side by side."""
+
+    def __init__(self) -> None:
+        self.viewer: Any = None
+        self._due = 0.0
+
+    def show(self, batch: Batch) -> None:
+        from ..viewer.browser import view_film
+        from ..viewer.film import film_of
+
+        film = film_of(batch.model, State(batch.now.q, batch.now.qd), environments=9).without_forces()
+        if self.viewer is None:
+            self.viewer = view_film(film, block=False)
+        with self.viewer.lock, self.viewer.server.atomic():
+            self.viewer.place(film.position[0], film.orientation[0])
+        time.sleep(max(0.0, self._due - time.monotonic()))
+        self._due = time.monotonic() + batch.task.control_dt
+
+    def close(self) -> None:
+        if self.viewer is not None:
+            self.viewer.stop()
+            self.viewer = None
