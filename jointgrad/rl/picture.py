@@ -11,6 +11,9 @@ import numpy as np
 from ..model.arrays import State
 from .batch import Batch
 
+# the viewer's camera is near; from here a tall robot is seen whole
+FARTHER = 1.4
+
 
 class Camera:
     """Looks at one environment; it goes along with the robot and does not zoom."""
@@ -29,7 +32,8 @@ class Camera:
         painter = Painter(film, self.width, self.height)
         middle = film.position[0, 0].mean(0)
         if self._view is None:
-            self._view, self._from = painter.camera, middle
+            view = painter.camera
+            self._view, self._from = dataclasses.replace(view, range=FARTHER * view.range), middle
         way = np.array([1.0, 1.0, 0.0]) * (middle - self._from)
         painter.camera = dataclasses.replace(self._view, middle=self._view.middle + way)
         return painter.picture(0)
