@@ -23,11 +23,11 @@ from .runtime import (
     checked,
     checked_state,
     controls_hint,
-    in_parallel,
     lanes_for,
     worker,
 )
 from .schedule import Schedule, every_step, planned
+from .sharing import Describe, Lend, in_parallel
 from .workspace import OUTPUT
 
 if TYPE_CHECKING:
@@ -328,20 +328,23 @@ class Trajectory:
         else:
             self._q_last, self._qd_last = np.empty((*shape, model.nq)), np.empty((*shape, model.nv))
         self._outputs = empty_outputs(model, inputs, outputs)
-        in_parallel(inputs.batch, inputs.steps, threads, self._run)
+        n_lanes = lanes_for(model, inputs.batch)
+        self._pass("rollout", lambda: worker(model, n_lanes=n_lanes), self._describe_run)
 
-    def _run(self, first: int, last: int) -> None:
-        with worker(self.model, n_lanes=lanes_for(self.model, self._inputs.batch)) as one:
-            one.take_params(self.model)
-            self._describe(one, first, last)
-            one.integers("output")[:] = [address(self._outputs.get(o)) for o in OUTPUTS]
-            one.set(
-                q=address(self._q) if len(self._q) else 0, qd=address(self._qd), status=address(self.status),
-                **wanted(self._outputs), interval=self._schedule.interval if self._schedule else 1,
-            )  # fmt: skip
-            one.run("rollout")
+    def _pass(self, kernel: str, lend: Lend, describe: Describe) -> None:
+        """Run a kernel over this motion."""
+        in_parallel(kernel, self.model, self._inputs.batch, self._inputs.steps, self._threads, lend, describe)
 
-    def _describe(self, one: Any, first: int, last: int) -> None:
+    def _describe_run(self, one: Worker, first: int, last: int) -> None:
+        one.take_params(self.model)
+        self._describe(one, first, last)
+        one.integers("output")[:] = [address(self._outputs.get(o)) for o in OUTPUTS]
+        one.set(
+            q=address(self._q) if len(self._q) else 0, qd=address(self._qd), status=address(self.status),
+            **wanted(self._outputs), interval=self._schedule.interval if self._schedule else 1,
+        )  # fmt: skip
+
+    def _describe(self, one: Worker, first: int, last: int) -> None:
         """What every pass over this motion has in common."""
         i = self._inputs
         one.set(
@@ -511,7 +514,8 @@ class _Reverse:
 
     def gradient(self) -> Gradient:
         i, t = self.inputs, self.trajectory
-        in_parallel(i.batch, i.steps, t._threads, self.run)
+        n_lanes = lanes_for(self.model, i.batch)
+        t._pass("rollout_adjoint", lambda: worker(self.model, schedule=self.schedule, n_lanes=n_lanes), self.describe)
         found: dict[str, np.ndarray] = {}
         if "state" in self.wrt:
             found["q"], found["qd"] = t._public(self.q0_bar, 0), t._public(self.qd0_bar, 0)
@@ -533,25 +537,23 @@ class _Reverse:
             start += size
         return found
 
-    def run(self, first: int, last: int) -> None:
+    def describe(self, one: Worker, first: int, last: int) -> None:
         t = self.trajectory
-        with worker(self.model, schedule=self.schedule, n_lanes=lanes_for(self.model, self.inputs.batch)) as one:
-            one.take_params(self.model)
-            t._describe(one, first, last)
-            one.integers("output_bar")[:] = [address(a) for a in self.output_bars]
-            one.integers("param_bar")[:] = [address(self.params_bar.get(n)) for n in NAMED_PARAMS]
-            for field_, bar in zip(OUTPUT, self.output_bars, strict=True):
-                if bar is None:
-                    one.frame.table(f"output_bar.{field_}")[:] = 0.0
-            given = [o for o, bar in zip(OUTPUTS, self.output_bars, strict=True) if bar is not None]
-            one.set(
-                q=address(t._q), qd=address(t._qd), interval=self.schedule.interval, status=0,
-                **wanted(given), wants_params=int(self.sums is not None),
-                q_bar=address(self.state_bars[0]), qd_bar=address(self.state_bars[1]), each=int(self.each),
-                u_bar=address(self.u_bar), force_bar=address(self.force_bar), q0_bar=address(self.q0_bar),
-                qd0_bar=address(self.qd0_bar), params_sum=address(self.sums),
-            )  # fmt: skip
-            one.run("rollout_adjoint")
+        one.take_params(self.model)
+        t._describe(one, first, last)
+        one.integers("output_bar")[:] = [address(a) for a in self.output_bars]
+        one.integers("param_bar")[:] = [address(self.params_bar.get(n)) for n in NAMED_PARAMS]
+        for field_, bar in zip(OUTPUT, self.output_bars, strict=True):
+            if bar is None:
+                one.frame.table(f"output_bar.{field_}")[:] = 0.0
+        given = [o for o, bar in zip(OUTPUTS, self.output_bars, strict=True) if bar is not None]
+        one.set(
+            q=address(t._q), qd=address(t._qd), interval=self.schedule.interval, status=0,
+            **wanted(given), wants_params=int(self.sums is not None),
+            q_bar=address(self.state_bars[0]), qd_bar=address(self.state_bars[1]), each=int(self.each),
+            u_bar=address(self.u_bar), force_bar=address(self.force_bar), q0_bar=address(self.q0_bar),
+            qd0_bar=address(self.qd0_bar), params_sum=address(self.sums),
+        )  # fmt: skip
 
 
 def _explanation(trajectory: Trajectory) -> str:
