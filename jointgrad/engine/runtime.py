@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import functools
 import os
-import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
+from ..compiler.cache import one_at_a_time
 from ..compiler.field import Frame
 from ..compiler.kernel import Library
 from ..model.arrays import PARAMS as NAMED_PARAMS
@@ -44,12 +44,11 @@ def lanes() -> int:
 
 
 _libraries: dict[tuple[int, int], Library] = {}
-_making = threading.Lock()
 
 
 def library(n_lanes: int, parts: int) -> Library:
     """One for each width in a process, whichever threads ask first: two would load the same code twice."""
-    with _making:
+    with one_at_a_time:
         if (n_lanes, parts) not in _libraries:
             _libraries[n_lanes, parts] = Library(SCHEMA, KERNELS, n_lanes, parts, (__name__, library.__name__))
         return _libraries[n_lanes, parts]

@@ -25,7 +25,8 @@ WORTH_A_THREAD = 64
 # some ten microseconds
 WORTH_A_WATCH = 20_000
 
-Lend, Describe = Callable[[], Lent], Callable[[Worker, int, int], None]
+Lend = Callable[[], Lent]
+Describe = Callable[[Worker, int, int], None]
 
 
 def in_parallel(
