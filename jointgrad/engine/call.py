@@ -78,8 +78,10 @@ class Call:
             motion = self._rollout(model, state, u, force, keep or not self.only_last)
         except InputError as error:
             raise InputError(_in_words_of_the_caller(error)) from None
-        states = motion.last if self.only_last else (motion.q, motion.qd)
-        return [*states, *(motion.outputs[name] for name in self.outputs)], motion if keep else None
+        # arrays that may be written to: the frameworks themselves notice changes in place
+        states = motion._last_state() if self.only_last else motion._all_states()
+        found = [motion._public(x, 0 if self.only_last else 1) for x in states]
+        return [*found, *(motion._public(motion._outputs[name]) for name in self.outputs)], motion if keep else None
 
     def backward(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from .flatten import Plan, bodies_of, params_of, start_of, topology_of
 from .inertias import check_inertias, check_moving_mass
 from .laws import Impulse, Law, Spring
 from .listing import Listing, Placed, list_robot
+from .recipe import Recipe
 
 
 class World:
@@ -102,6 +104,10 @@ class World:
         law of all pairs without one of their own; with None no shapes touch. constraints=False leaves out joint limits,
         dry friction, mimic joints and loops. max_contacts: room for points that touch at once.
         """
+        asked = {
+            "dt": dt, "integrator": integrator, "unphysical": unphysical, "contact": contact, "constraints": constraints,
+            "max_contacts": max_contacts,
+        }  # fmt: skip
         is_asked, dt, integrator = integrator is not None, self.dt if dt is None else dt, integrator or self.integrator
         if unphysical not in ("error", "warn"):
             raise ModelError(f'unphysical must be "error" or "warn", but is {unphysical!r}')
@@ -134,7 +140,11 @@ class World:
         params = params_of(listing, topology, self, dt, contacts)
         check_moving_mass(listing, topology, params)
         check_inertias(listing, topology, params, integrator)
-        return Model(topology, params, start_of(listing))
+        return Model(replace(topology, recipe=self._recipe(asked)), params, start_of(listing))
+
+    def _recipe(self, asked: dict[str, Any]) -> Recipe:
+        own = {name: getattr(self, name) for name in ("gravity", "dt", "integrator", "density", "viscosity")}
+        return Recipe(own, tuple(self.placed), tuple(self.rules), asked)
 
 
 def _refuse_impulses(is_asked: bool) -> None:
