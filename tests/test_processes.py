@@ -112,6 +112,13 @@ def test_what_was_given_may_be_changed_afterwards(model, keep):
         assert m.backward(np.ones((3, model.nq))) == other.backward(np.ones((3, model.nq)))
 
 
+def test_a_step_gives_a_state_of_ones_own(model):
+    for batch in (None, 2, 24):
+        for force in (None, np.zeros((*(() if batch is None else (batch,)), model.n_links, 6))):
+            found = jg.step(model, model.initial_state(batch), force=force)
+            found.q[...] = 0.0
+
+
 def test_known_states_may_be_changed_afterwards(model):
     from jointgrad.engine.rollout import known_motion
 
@@ -199,8 +206,9 @@ def test_a_saved_model_moves_with_the_same_bits(model, tmp_path, made):
     loaded.save(tmp_path / "again.npz")
 
 
+@pytest.mark.filterwarnings("ignore")  # of shapes that touch nothing
 def test_robots_of_the_zoo_are_saved(tmp_path):
-    for make in (jg.zoo.laikago, jg.zoo.ant, jg.zoo.swimmer, jg.zoo.franka_arm, jg.zoo.racecar):
+    for make in (jg.zoo.laikago, jg.zoo.ant, jg.zoo.humanoid, jg.zoo.swimmer, jg.zoo.franka_arm, jg.zoo.racecar):
         world = jg.World()
         world.add(make())
         world.add_ground(friction=0.3)

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..model.arrays import PARAMS, Model, State
 from ..model.errors import InputError
-from .rollout import OUTPUTS, Gradient, Trajectory, _names_among, known_motion, rollout, step, step_adjoint
+from .rollout import OUTPUTS, Gradient, Trajectory, _names_among, known_motion, rolled_out, step, step_adjoint
 from .runtime import controls_hint
 
 Shapes = Mapping[str, tuple[int, ...]]
@@ -119,7 +119,8 @@ class Call:
         return self.model.replace(values) if values else self.model
 
     def _rollout(self, model: Model, state: State, u: Any, force: Any, keep: bool) -> Trajectory:
-        return rollout(
+        # PyTorch notices itself when a tensor was changed in place, and JAX changes none
+        return rolled_out(
             model, state, u, steps=self.steps, force=force, outputs=self.outputs, threads=self.threads,
             memory=self.memory, on_nan=self.on_nan, keep=keep,
         )  # fmt: skip

@@ -92,7 +92,8 @@ def step(
             if one.run(model, state, u):
                 return State(one.q_last.copy(), one.qd_last.copy())
     controls = None if u is None else (u if isinstance(u, np.ndarray) else np.asarray(u, dtype=np.float64))[None]
-    return rollout(model, state, controls, force=force, steps=1, threads=threads, on_nan=on_nan, keep=False).last
+    motion = rolled_out(model, state, controls, force=force, steps=1, threads=threads, on_nan=on_nan, keep=False)
+    return State(*(motion._public(x, 0) for x in motion._last_state()))
 
 
 def _is_plain(model: Model, state: State, u: Any) -> bool:
@@ -222,12 +223,21 @@ def rollout(
 
     What its derivatives need belongs to the trajectory: state, u and force are copied, and the arrays it shows are read-only.
     """
+    return rolled_out(model, state, u, steps, force, outputs, threads, memory, on_nan, keep, is_copied=True)
+
+
+def rolled_out(
+    model: Model, state: State, u: Any, steps: int | None, force: Any, outputs: Sequence[str] = (), threads: int | None = None,
+    memory: int | str | None = None, on_nan: str = "raise", keep: bool = True, is_copied: bool = False,
+) -> Trajectory:  # fmt: skip
+    """The same on the caller's own arrays, for those who see to it that nobody writes to them."""
     if on_nan not in ("raise", "freeze"):
         raise InputError(f'on_nan must be "raise" or "freeze", but is {on_nan!r}')
     if threads is not None and threads < 1:
         raise InputError(f"threads must be 1 or more, but is {threads}")
     inputs = _checked_inputs(model, state, u, steps, force)
-    inputs = inputs.owned(("q", "qd", "force") if u is None else ("q", "qd", "force", "u"))
+    if is_copied:
+        inputs = inputs.owned(("q", "qd", "force") if u is None else ("q", "qd", "force", "u"))
     n_threads = threads or (default_threads() if inputs.batch > CHUNK else 1)
     outputs = _names_among("output", outputs, OUTPUTS)
     schedule = every_step()
