@@ -223,6 +223,7 @@ def _gradcheck_json(file: Path, check: Any, notes: list[str]) -> str:
         "worst": None if worst is None else worst._asdict(), "condition": float(cert.condition[0]),
         "smallest_mode_margin": float(cert.mode_margin.min()), "nearest_switch": float(cert.gap.min()),
         "largest_impulse": float(cert.impulse.max()), "fastest_impact": float(cert.impact.max()),
+        "mismatch": float(cert.mismatch[0]), "distance": cert.distance,
         **{what: float(getattr(cert, what).mean()) for what in ("open", "sticking", "slipping")},
     }  # fmt: skip
     said = {

@@ -507,11 +507,12 @@ class Trajectory:
 
     # trust --------------------------------------------------------------------------------------------------------------
 
-    def certificate(self) -> Certificate:
-        """How far this motion was from one with other contacts, and whether its gradient is worth following."""
+    def certificate(self, distance: float = 5e-3) -> Certificate:
+        """How far this motion was from one with other contacts, and whether its gradient is worth following over a distance of
+        the start (m, rad; m/s and rad/s of its velocities)."""
         from .certificate import certificate_of
 
-        return certificate_of(self)
+        return certificate_of(self, distance)
 
 
 class _Reverse:
