@@ -112,6 +112,20 @@ def test_what_was_given_may_be_changed_afterwards(model, keep):
         assert m.backward(np.ones((3, model.nq))) == other.backward(np.ones((3, model.nq)))
 
 
+@pytest.mark.parametrize("name", ["u", "force"])
+def test_within_a_memory_budget_a_change_is_noticed(model, name):
+    """There is no memory for copies."""
+    given = {"u": np.ones((8, 24, model.nu)), "force": np.ones((24, model.n_links, 6))}
+    m = jg.rollout(model, model.initial_state(24), **given, memory="8 kB")
+    m.backward(np.ones((24, model.nq)))
+    given[name][-1, ::2] = given[name][-1, ::2][::-1] + 1e-9
+    for derivative in (
+        lambda: m.backward(np.ones((24, model.nq))), lambda: m.tangent(q=np.ones((24, model.nq))), m.certificate, lambda: m.q,
+    ):  # fmt: skip
+        with pytest.raises(jg.InputError, match=f"{name} was changed in place"):
+            derivative()
+
+
 def test_a_step_gives_a_state_of_ones_own(model):
     for batch in (None, 2, 24):
         for force in (None, np.zeros((*(() if batch is None else (batch,)), model.n_links, 6))):

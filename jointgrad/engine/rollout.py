@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -62,19 +63,30 @@ class _Inputs:
     force: np.ndarray | None
     steps: int
     is_batched: bool
+    checksums: Mapping[str, int] = field(default_factory=dict)  # of arrays that somebody else could write to
 
     @property
     def batch(self) -> int:
         return self.q.shape[0]
 
-    def owned(self, given: Sequence[str] = ("q", "qd", "u", "force")) -> _Inputs:
-        """The same in arrays that nobody else can write to; those not given are ours already.
-
-        To copy costs less than to notice a change: a checksum, taken now and again on the way back, runs at 2.6 to 3.6 GB/s,
-        copying at 19 (1 MB) to 3.8 GB/s (80 MB).
-        """
-        arrays = {name: getattr(self, name) for name in given}
+    def owned(self, names: Sequence[str]) -> _Inputs:
+        """With these arrays copied, so that nobody else can write to them. That costs less than to notice a change: a checksum,
+        taken now and again on the way back, runs at 2.6 to 3.6 GB/s, copying at 19 (1 MB) to 3.8 GB/s (80 MB)."""
+        arrays = {name: getattr(self, name) for name in names}
         return replace(self, **{name: array.copy() for name, array in arrays.items() if array is not None})
+
+    def watched(self, names: Sequence[str]) -> _Inputs:
+        """With these arrays as they are, for who has no memory for copies; `check` notices a change."""
+        arrays = {name: getattr(self, name) for name in names}
+        return replace(self, checksums={name: zlib.crc32(x) for name, x in arrays.items() if x is not None})
+
+    def check(self) -> None:
+        for name, checksum in self.checksums.items():
+            if zlib.crc32(getattr(self, name)) != checksum:
+                raise InputError(
+                    f"{name} was changed in place after the rollout, which needs it as it was: pass {name}.copy(), or roll out "
+                    "without memory=..., and it is copied"
+                )
 
     @property
     def force_step(self) -> int:
@@ -222,13 +234,14 @@ def rollout(
     environment's last good state, from which later steps try again. keep=False keeps the last state only.
 
     What its derivatives need belongs to the trajectory: state, u and force are copied, and the arrays it shows are read-only.
+    Where memory is bounded u and force are not copied, and to change them before the derivatives are taken is an error.
     """
-    return rolled_out(model, state, u, steps, force, outputs, threads, memory, on_nan, keep, is_copied=True)
+    return rolled_out(model, state, u, steps, force, outputs, threads, memory, on_nan, keep, is_guarded=True)
 
 
 def rolled_out(
     model: Model, state: State, u: Any, steps: int | None, force: Any, outputs: Sequence[str] = (), threads: int | None = None,
-    memory: int | str | None = None, on_nan: str = "raise", keep: bool = True, is_copied: bool = False,
+    memory: int | str | None = None, on_nan: str = "raise", keep: bool = True, is_guarded: bool = False,
 ) -> Trajectory:  # fmt: skip
     """The same on the caller's own arrays, for those who see to it that nobody writes to them."""
     if on_nan not in ("raise", "freeze"):
@@ -236,8 +249,9 @@ def rolled_out(
     if threads is not None and threads < 1:
         raise InputError(f"threads must be 1 or more, but is {threads}")
     inputs = _checked_inputs(model, state, u, steps, force)
-    if is_copied:
-        inputs = inputs.owned(("q", "qd", "force") if u is None else ("q", "qd", "force", "u"))
+    given = ("force",) if u is None else ("u", "force")
+    if is_guarded:
+        inputs = inputs.owned(("q", "qd", *given) if memory is None else ("q", "qd"))
     n_threads = threads or (default_threads() if inputs.batch > CHUNK else 1)
     outputs = _names_among("output", outputs, OUTPUTS)
     schedule = every_step()
@@ -245,6 +259,8 @@ def rolled_out(
         packed = lanes_for(model, inputs.batch) * min(n_threads, -(-inputs.batch // CHUNK))
         schedule = planned(inputs.steps, inputs.batch, 8 * (model.nq + model.nv), packed, byte_count(memory))
     trajectory = Trajectory(model, inputs, schedule if keep else None, tuple(outputs), n_threads)
+    if is_guarded and memory is not None:
+        trajectory._inputs = inputs.watched(given)
     if trajectory.status.max() >= 0:
         # something is not finite: either it came in so, or the motion blew up
         _check_values(model, inputs)
@@ -262,7 +278,9 @@ def known_motion(
     wide = [checked(name, x, (*x.shape[:-1], x.shape[-1])).copy() for name, x in (("q", q), ("qd", qd))]
     found = tuple(x if inputs.is_batched else x[:, None] for x in wide)
     n_threads = threads or (default_threads() if inputs.batch > CHUNK else 1)
-    return Trajectory(model, inputs.owned(), every_step(), (), n_threads, known=(found[0], found[1]))
+    return Trajectory(
+        model, inputs.owned(("q", "qd", "u", "force")), every_step(), (), n_threads, known=(found[0], found[1])
+    )
 
 
 def _names_among(what: str, names: Sequence[str], known: Iterable[str]) -> tuple[str, ...]:
@@ -353,6 +371,7 @@ class Trajectory:
 
     def _pass(self, kernel: str, lend: Lend, describe: Describe) -> None:
         """Run a kernel over this motion."""
+        self._inputs.check()
         in_parallel(kernel, self.model, self._inputs.batch, self._inputs.steps, self._threads, lend, describe)
 
     def _describe_run(self, one: Worker, first: int, last: int) -> None:
