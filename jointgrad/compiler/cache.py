@@ -38,6 +38,10 @@ class Code(NamedTuple):
     machine: bytes
 
 
+class CannotCompile(RuntimeError):
+    """Something outside the package keeps code from being made or kept."""
+
+
 def folder() -> Path:
     """Where code is kept: a folder of this user alone."""
     return own_folder(_wanted_folder())

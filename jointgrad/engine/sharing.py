@@ -34,6 +34,8 @@ def in_parallel(
 ) -> None:
     """Run a kernel on shares of the batch that are whole chunks, each by a worker of its own that `lend` gives and that
     `describe` tells its environments [first, last)."""
+    if batch == 0:
+        return
     chunks = -(-batch // CHUNK)
     shares = max(1, min(threads, chunks, batch * max(steps, 1) // WORTH_A_THREAD))
     bounds = [min(batch, CHUNK * (chunks * k // shares)) for k in range(shares + 1)]
