@@ -424,6 +424,22 @@ def test_gradcheck_stands_a_robot_on_the_ground(files, capsys):
     assert "4 sticking" in out
     code, out, _ = checked(capsys, files / "box.urdf", "--base", "free", "--height", 0.5, "--steps", 20, "--json")
     assert json.loads(out)["certificate"]["sticking"] == 0 and json.loads(out)["certificate"]["worst"] is None
+    # in the air nothing is tried, and that is said
+    assert code == 1 and not json.loads(out)["touched"] and "NO CONTACT EXERCISED" in json.loads(out)["verdict"]
+
+
+def test_gradcheck_lets_fall_what_does_not_touch(files, capsys):
+    """A ball 0.2 m above the floor touches it after sqrt(2 h / g) = 0.2 s; it is checked there, at rest."""
+    code, out, _ = checked(capsys, files / "scene.xml", "--json")
+    said = json.loads(out)
+    assert code == 0 and said["touched"] and said["certificate"]["sticking"] + said["certificate"]["slipping"] > 0
+    assert any("set down where it touches after 0.2" in note for note in said["notes"])
+
+
+def test_gradcheck_of_what_cannot_touch(files, capsys):
+    (files / "bare.urdf").write_text(URDF.replace("collision>", "visual>"))
+    code, out, _ = checked(capsys, files / "bare.urdf", "--base", "free")
+    assert code == 0 and "no contact was exercised" in out.splitlines()[-1]
 
 
 def test_gradcheck_notices_a_wrong_gradient(files, capsys, monkeypatch):

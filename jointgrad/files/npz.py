@@ -4,34 +4,21 @@ from __future__ import annotations
 
 import math
 import zipfile
-import zlib
 from collections.abc import Container
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ..model.arguments import checked_path, reading
 from ..model.budget import excess
-from ..model.errors import InputError
-
-# what readers of broken archives raise
-BROKEN = (
-    ValueError, KeyError, OSError, EOFError, OverflowError, NotImplementedError, RuntimeError, MemoryError, SyntaxError,
-    zipfile.BadZipFile, zlib.error,
-)  # fmt: skip
 
 
 def read_npz(path: Any, what: str, names: Container[str] | None = None) -> dict[str, np.ndarray]:
     """All arrays of a file, or those of these names; `what` says what the file should have been, as in "a recording"."""
-    try:
-        with zipfile.ZipFile(Path(path)) as archive:
-            members = [m for m in archive.infolist() if names is None or _name(m) in names]
-            _check_members(members)
-            return {_name(member): _array(archive, member) for member in members}
-    except FileNotFoundError:
-        raise InputError(f"there is no file {path}") from None
-    except BROKEN as reason:
-        raise InputError(f"{path} is not {what}: {str(reason) or type(reason).__name__}") from None
+    with reading(path, what), zipfile.ZipFile(checked_path(path)) as archive:
+        members = [m for m in archive.infolist() if names is None or _name(m) in names]
+        _check_members(members)
+        return {_name(member): _array(archive, member) for member in members}
 
 
 def _name(member: zipfile.ZipInfo) -> str:

@@ -23,7 +23,6 @@ from .arrays import (
     Topology,
 )
 from .candidates import candidate_pairs, overlapping_pairs
-from .checks import unit_quaternion
 from .contacts import (
     PAIR_OPTIONS,
     Contacts,
@@ -43,6 +42,7 @@ from .grafts import no_grafts
 from .laws import Impulse, Law
 from .listing import Frame, Listing, Placed
 from .loops import list_loops, pairs_of_files
+from .ranges import unit, unit_quaternion
 from .trees import tree_arrays
 
 if TYPE_CHECKING:
@@ -279,8 +279,7 @@ def _limit(frame: Frame) -> tuple[float, float]:
 
 
 def _unit_axis(frame: Frame) -> np.ndarray:
-    axis = np.asarray(frame.axis, dtype=np.float64)
-    return axis / np.linalg.norm(axis) if frame.kind in (REVOLUTE, PRISMATIC) else np.array([0.0, 0.0, 1.0])
+    return unit(frame.axis) if frame.kind in (REVOLUTE, PRISMATIC) else np.array([0.0, 0.0, 1.0])
 
 
 def start_of(listing: Listing) -> np.ndarray:

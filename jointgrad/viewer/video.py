@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ..model.arguments import checked_count, checked_number, writing
 from ..model.budget import excess
 from ..model.errors import InputError
 from .film import Film
@@ -18,12 +19,20 @@ from .raster import Painter
 GIF_FPS, MP4_FPS = 25, 30
 
 
+def _check_size(width: Any, height: Any) -> None:
+    for name, value in (("width", width), ("height", height)):
+        checked_count(f"{name} (size of a picture)", value, 1)
+
+
 def picture(film: Film, path: Any, time: float = 0.0, width: int = 640, height: int = 400) -> Path:
     """One moment of a film as a PNG."""
     from PIL import Image
 
+    _check_size(width, height)
+    checked_number("time", time)
     frame = int(np.argmin(np.abs(film.time - time)))
-    Image.fromarray(Painter(film, width, height).picture(frame)).save(path, optimize=True)
+    with writing(path):
+        Image.fromarray(Painter(film, width, height).picture(frame)).save(path, optimize=True)
     return Path(path)
 
 
@@ -40,7 +49,8 @@ def gif(film: Film, path: Any, width: int = 480, height: int = 300, speed: float
     pictures = map(Image.fromarray, _pictures(film, width, height, GIF_FPS, speed))
     first, *others = [picture.quantize(palette=palette, dither=Image.Dither.NONE) for picture in pictures]
     durations = [1000 // GIF_FPS] * len(others) + [800]
-    first.save(path, save_all=True, append_images=others, duration=durations, loop=0)
+    with writing(path):
+        first.save(path, save_all=True, append_images=others, duration=durations, loop=0)
     return Path(path)
 
 
@@ -74,6 +84,7 @@ def _ffmpeg() -> str:
 
 def _count(film: Film, width: int, height: int, fps: float, speed: float) -> int:
     """How many pictures a film has, if it may have so many."""
+    _check_size(width, height)
     if width % 2 or height % 2 or not 16 <= min(width, height) or not speed > 0:
         raise InputError(
             f"width and height must be even and at least 16, but are {width} and {height}; speed is {speed}"

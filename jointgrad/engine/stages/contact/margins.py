@@ -12,13 +12,14 @@ from ....algebra.vector import cross, dot, scale
 from ....compiler.elementary import inverse, maximum, minimum, safe_norm, select
 from ....compiler.kernel import inlined, kernel, sweep
 from ....compiler.trace import traced
-from ....model.arrays import HOLLARS, IMPULSE, JOINT_TIE, PAIR_KINDS, STOP_ROW
+from ....model.arrays import HOLLARS, IMPULSE, JOINT_TIE, PAIR_KINDS
 from ....model.laws import Impulse
 from ...at_points import at_point
 from .gauss_seidel import changed, gathered
 from .paths import BOUNDED, POINT, SPIN
 from .response import no_sums, push
 from .running_sums import felt_by, tried
+from .ties import is_stop, stop_range
 
 READS = (
     "state.q", "work.pose", "work.v", "work.D_inv", "touch.point", "touch.normal", "touch.gap", "touch.force", "touch.feature",
@@ -171,9 +172,9 @@ def with_stop(record, q, limit, margin, stabilisation, dt, who, weight):
     to_low, to_high = q - limit[0], limit[1] - q
     gap = minimum(to_low, to_high)
     record = smaller(record, 4, size_of(gap - margin), who)
-    # what is far out is brought back at the greatest speed there is
-    is_far_out = -(stabilisation * gap * inverse(dt)) > Impulse.push_limit
-    side = select(to_high > to_low, 1.0, 2.0) + select(is_far_out, 2.0, 0.0)
+    # what is far out is brought back at the greatest speed there is, and what is far in may come no faster
+    is_far = size_of(stabilisation * select(margin > gap, gap, 0.0) * inverse(dt)) > Impulse.push_limit
+    side = select(to_high > to_low, 1.0, 2.0) + select(is_far, 2.0, 0.0)
     return replaced(record, 13, (record[13] + select(margin > gap, weight * side, 0.0),))
 
 
@@ -308,11 +309,11 @@ def touch_record(tree, params, work, touch, record, i):
 @sweep
 def stop_record(tree, params, state, record):
     for r in range(3 * tree.n_ties):
-        if tree.tie_kind[r // 3] == JOINT_TIE and tree.tie_row[r] == STOP_ROW:
-            limit = params.joint_limit[tree.tie_frame[r]]
+        if tree.tie_kind[r // 3] == JOINT_TIE and is_stop(tree, r):
+            limit, margin = stop_range(tree, params, r)
             record = with_stop(
-                record, state.q[tree.tie_q[r]], limit, params.world_limit_margin[0], params.world_stabilisation[0],
-                params.world_dt[0], -1.0 - r // 3, weight_of(r, -3),
+                record, state.q[tree.tie_q[r]], limit, margin, params.world_stabilisation[0], params.world_dt[0], -1.0 - r // 3,
+                weight_of(r, -3),
             )  # fmt: skip
     return record
 
