@@ -154,7 +154,7 @@ def _read_npz(path: str | Path, expected: Mapping[str, tuple[int, ...]]) -> dict
         large = next((n for n, shape in expected.items() if sizes[f"{n}.npy"] > _room(shape)), None)
         if large is not None:
             raise InputError(f'"{large}" of {path} is larger than floats of shape {expected[large]}')
-        arrays = read_npz(path, "a file of weights", expected)
+        arrays = read_npz(path, "an npz file of weights", expected)
         return {name: _checked(path, name, arrays[name], expected) for name in expected}
 
 
