@@ -18,6 +18,7 @@ _HOME = {
     "Shape": "model.description",
     "Model": "model.arrays",
     "State": "model.arrays",
+    "budget": "model.budget",
     "ModelError": "model.errors",
     "InputError": "model.errors",
     "SimulationError": "model.errors",
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
     from .model import zoo as zoo
     from .model.arrays import Model as Model
     from .model.arrays import State as State
+    from .model.budget import budget as budget
     from .model.description import Description as Description
     from .model.description import Shape as Shape
     from .model.errors import InputError as InputError

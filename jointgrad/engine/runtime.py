@@ -16,6 +16,7 @@ from ..compiler.kernel import Library
 from ..model.arguments import shown
 from ..model.arrays import NO_TURN, Model, State, checked_model, has_no_direction
 from ..model.arrays import PARAMS as NAMED_PARAMS
+from ..model.budget import excess
 from ..model.errors import InputError, SimulationError
 from .gauge import gauge_of
 from .schedule import Schedule, every_step
@@ -74,6 +75,7 @@ class Worker:
             **{f"call.{name}": [0] * n_outputs for name in ("output", "output_dot", "output_bar")},
             **{name: np.zeros(count, dtype=np.int64) for name, count in lists_of(tree).items()},
         }
+        _check_room(rows, n_lanes * parts)
         self.model, self.library = model, library(n_lanes, parts)
         self.frame = Frame(SCHEMA, rows, integers, n_lanes, parts, ALIASES)
         self.frame.set(
@@ -199,6 +201,13 @@ class Lent:
     def __exit__(self, failure: Any, *_: Any) -> None:
         if failure is None:
             self.idle.append(self.one)
+
+
+def _check_room(rows: Mapping[str, int], copies: int) -> None:
+    """Long chains with many limits take room in proportion to the square of their length."""
+    numbers = sum(rows[f] * SCHEMA.width(f) for f in SCHEMA.slots if SCHEMA.is_pack(f) and f not in ALIASES)
+    if why := excess("working_bytes", 8 * copies * numbers):
+        raise SimulationError(f"this world needs {why}; fewer contacts (max_contacts), limits or bodies need less")
 
 
 def worker(model: Model, parts: int = 1, schedule: Schedule | None = None, n_lanes: int | None = None) -> Lent:

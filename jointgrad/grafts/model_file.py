@@ -9,13 +9,12 @@ from __future__ import annotations
 import dataclasses
 import json
 import warnings
-import zipfile
-import zlib
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ..files.npz import read_npz
+from ..model.arguments import reading
 from ..model.arrays import PARAMS, Model
 from ..model.contacts import Default, Rule
 from ..model.description import Actuator, Description, Joint, Link, Shape, Tendon
@@ -27,16 +26,10 @@ from ..model.world import World
 from .blueprint import MLP, graft
 
 FORMAT = "jointgrad model 1"
-# the most that is read of a file from a stranger, before memory is taken for it
-BYTES, ARRAYS = 500_000_000, 10_000
 # what a recipe is made of
 KINDS = {
     kind.__name__: kind for kind in (Actuator, Description, Impulse, Joint, Link, MLP, Placed, Recipe, Rule, Shape, Spring, Tendon)
 }  # fmt: skip
-BROKEN = (
-    ValueError, KeyError, TypeError, AttributeError, IndexError, OSError, EOFError, RecursionError, OverflowError,
-    NotImplementedError, RuntimeError, MemoryError, SyntaxError, zipfile.BadZipFile, zlib.error,
-)  # fmt: skip
 
 
 def save_model(model: Model, path: Any) -> None:
@@ -55,30 +48,16 @@ def save_model(model: Model, path: Any) -> None:
 def load_model(path: Any) -> Model:
     """The model that a file of `Model.save` holds. Nothing in it is evaluated, and no other file is opened: the meshes of its
     shapes are not seen."""
-    try:
-        arrays = _arrays(Path(path))
+    what = "a model that jointgrad saved"
+    with reading(path, what):
+        arrays = read_npz(path, what)
         said = json.loads(arrays.pop("model").tobytes().decode())
         if said["format"] != FORMAT:
             raise ValueError(f'it does not say "{FORMAT}"')
-        return _made(said["recipe"], arrays)
-    except FileNotFoundError:
-        raise InputError(f"there is no file {path}") from None
-    except (ModelError, InputError) as reason:
-        raise InputError(f"{path} holds a model that cannot be: {reason}") from None
-    except BROKEN as reason:
-        raise InputError(
-            f"{path} is not a model that jointgrad saved: {str(reason) or type(reason).__name__}"
-        ) from None
-
-
-def _arrays(path: Path) -> dict[str, np.ndarray]:
-    with zipfile.ZipFile(path) as archive:
-        members = archive.infolist()
-        total = sum(member.file_size for member in members)
-        if len(members) > ARRAYS or total > BYTES:
-            raise ValueError(f"it holds {len(members)} arrays and unpacks to {total / 1e6:.0f} MB, which is too much")
-    with np.load(path, allow_pickle=False) as file:
-        return {name: file[name] for name in file.files}
+        try:
+            return _made(said["recipe"], arrays)
+        except (ModelError, InputError) as reason:
+            raise InputError(f"{path} holds a model that cannot be: {reason}") from None
 
 
 def _is_same(a: Model, b: Model) -> bool:

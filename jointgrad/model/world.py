@@ -11,6 +11,7 @@ from .arrays import (
     INTEGRATORS,
     Model,
 )
+from .budget import excess
 from .checks import check_link, check_names, warn_of_units
 from .contacts import (
     PAIR_OPTIONS,
@@ -119,6 +120,8 @@ class World:
         check_word("the world", "integrator", integrator, INTEGRATORS)
         check_form("world", "the world", vars(self) | {"dt": dt})
         listing = Listing()
+        if why := excess("bodies", sum(len(placed.robot.links) for placed in self.placed)):
+            raise ModelError(f"the world has {why}")
         for placed in self.placed:
             for link in placed.robot.links.values():
                 check_link(link, unphysical)
