@@ -11,6 +11,8 @@ from typing import Any, Literal
 from . import __version__
 from .usage import UsageError, require
 
+STALLED = 3  # the exit code of a search that has ended before it should
+
 
 def demo(out: Path = Path("out/demo"), seed: int = 0, iterations: int = 25) -> int:
     """Teach a robot arm to throw a ball onto a mark, and write a page on which to watch it; takes about a minute.
@@ -365,12 +367,15 @@ def identify(
     ground: bool = True,
     base: Literal["free", "fixed"] | None = None,
     dt: float | None = None,
-    segment: int | None = None,
+    segments: str = "auto",
     method: Literal["lm", "lbfgs"] = "lm",
     iterations: int = 50,
     search_roots: tuple[Path, ...] = (),
 ) -> int:
     """Find parameters of a robot with which it moves as recorded; writes a report. Ctrl-C keeps the best so far.
+
+    The exit code is 0 for a fit that has converged, 3 for one that has stalled or used up its iterations (its numbers are
+    not those that fit best), 2 for input that cannot be used, 130 after Ctrl-C.
 
     Args:
         file: The robot, URDF or MJCF.
@@ -382,34 +387,29 @@ def identify(
         ground: Put a plane under a file that has none.
         base: Whether a URDF robot's base is free or fixed; unless said, fixed.
         dt: Time step (s); unless said, the file's own, or 1 ms.
-        segment: Samples after which to start again from the recorded state; unless said, the recording is one motion.
+        segments: none: the recording is one motion from its measured start. SECONDS: it is cut into pieces so long, whose
+            starting states are found too, so that noise in them does no harm. auto: whichever predicts held-out windows best.
         method: lm (Levenberg-Marquardt) or lbfgs.
         iterations: At most so many.
         search_roots: Folders for meshes and included files, beside that of the file.
     """
     require({"rich": "rich", **({"scipy": "scipy"} if method == "lbfgs" else {})}, "optimize")
-    from .optimize.identify import Settings
     from .optimize.identify import identify as fitted
-    from .optimize.identify_report import write_report
+    from .optimize.identify_report import as_text, write_report
     from .optimize.progress import Stop, bar
-    from .optimize.recording_file import read_recording, unknown_of
+    from .optimize.recording_file import read_recording, segments_of, unknown_of
 
-    if segment is not None and segment < 1:
-        raise UsageError(f"--segment must be 1 or more samples, but is {segment}")
     model = _placed(file, ground, None, base, None, 1, dt, search_roots)[0]
     record, entries = read_recording(recording), [unknown_of(text) for text in unknowns]
-    stop = Stop(iterations=iterations, patience=8)
+    stop = Stop(iterations=iterations, patience=3, least=1e-7)
+    settings = segments_of(segments, model, record.every)
     with bar("Identifying", iterations) as shown:
-        fit = fitted(model, record, entries, Settings(segment=segment), method, stop, callback=shown)
-    for e in fit.estimates:
-        print(
-            f"{e.name}: {e.value:.6g} +- {e.deviation:.2g} (was {e.start:.6g}){', at its bound' if e.at_bound else ''}"
-        )
-    for direction in fit.unidentifiable:
-        print("not determined by the recording:", " ".join(f"{share:+.2f} {name}" for name, share in direction.items()))
-    page = write_report(fit, out)
-    print(f"{fit.result.reason} after {len(fit.result.history) - 1} iterations; the report is {page.resolve()}")
-    return 130 if fit.result.is_interrupted else 0
+        fit = fitted(model, record, entries, settings, method, stop, callback=shown)
+    print(as_text(fit))
+    print(f"the report is {write_report(fit, out).resolve()}")
+    if fit.result.is_interrupted:
+        return 130
+    return 0 if fit.is_converged else STALLED
 
 
 def bench(
