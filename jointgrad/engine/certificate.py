@@ -181,7 +181,8 @@ class Certificate:
         return f"\n  nearest to being switched: {self._pair('gap', int(k), int(env))}, {gap[k, env]:.3g} m from it, at step {k}"
 
 
-def certificate_of(trajectory: Trajectory) -> Certificate:
+def records_of(trajectory: Trajectory) -> np.ndarray:
+    """What every step did with its contacts, (T, batch, figures of RECORD)."""
     i, model = trajectory._inputs, trajectory.model
     q, qd = trajectory._all_states()
     record = np.zeros((i.steps, i.batch, len(RECORD)))
@@ -194,7 +195,12 @@ def certificate_of(trajectory: Trajectory) -> Certificate:
             one.run("certify")
 
     in_parallel(i.batch, i.steps, trajectory._threads, run)
-    columns = dict(zip(RECORD, np.moveaxis(record, -1, 0), strict=True))
+    return record
+
+
+def certificate_of(trajectory: Trajectory) -> Certificate:
+    model, (q, qd) = trajectory.model, trajectory._all_states()
+    columns = dict(zip(RECORD, np.moveaxis(records_of(trajectory), -1, 0), strict=True))
     names = {what: columns.pop(f"{what}_of") for what in ("margin", "mode_margin", "gap")}
     for what in ("open", "sticking", "slipping"):
         columns[what] = columns[what].astype(int)
