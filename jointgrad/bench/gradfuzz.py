@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from ..model.errors import SimulationError
-from .gradfuzz_check import AGREES, DIFFERS, KINK, UNSURE, Check, Direction, Outcome
+from .gradfuzz_check import AGREES, DIFFERS, KINK, NEITHER, UNSURE, Check, Direction, Outcome
 from .gradfuzz_worlds import Subject, robot_files, shorter, subject
 from .results import origin
 
@@ -45,7 +45,7 @@ class Tally:
     @property
     def aside(self) -> float:
         """Share of directions that could not be compared, outside worlds built at a kink."""
-        return (self.outside[KINK] + self.outside[UNSURE]) / max(1, sum(self.outside.values()))
+        return sum(self.outside[v] for v in (KINK, NEITHER, UNSURE)) / max(1, sum(self.outside.values()))
 
     @property
     def is_good(self) -> bool:
@@ -82,7 +82,7 @@ def worlds(
     while True:
         try:
             yield number, *checked(seed, number, files, count)
-        except (ValueError, RuntimeError) as error:  # a file that cannot be used, a motion that diverges
+        except (ValueError, SimulationError) as error:  # a file that cannot be used, a motion that diverges
             tally.passed_over[f"{type(error).__name__}: {str(error)[:80]}"] += 1
         number += 1
 

@@ -1,7 +1,8 @@
 """One world of `jointgrad bench gradfuzz`: its gradient along many directions, against tangents and differences.
 
 A kink is where the clamp signature is not the same on all points of a difference, however near they are: it is declared by
-the signatures alone, never by a disagreement. There the gradient must be the slope of one of the two sides.
+the signatures alone, never by a disagreement. There the gradient must be the slope of one of the two sides, if one clamp
+changes; where several change at once (points that coincide, flat feet at rest) slopes do not add up, and no gradient can be.
 """
 
 from __future__ import annotations
@@ -32,13 +33,20 @@ PROBES, PROBE = 8, 1e-13  # of rounding, and how far they go
 # how small a derivative may be before rounding is all there is to compare: beside the largest of its kind, and in itself
 SMALL, SMALLEST = 1e-3, 1e-4
 # points of a difference and their weights, of fourth order; the last one of a side shows that nothing changes before the first
-BOTH_SIDES, ABOVE, BELOW = (1, -1, 2, -2), (1, 2, 3, 4, 1e-6), (-1, -2, -3, -4, -1e-6)
+Sides = tuple[float, ...]
+BOTH_SIDES: Sides = (1, -1, 2, -2)
+ABOVE: Sides = (1, 2, 3, 4, 1e-6)
+BELOW: Sides = (-1, -2, -3, -4, -1e-6)
+# at the edge of what an input may be; the last point is as near to it as numbers are
+EDGE: Sides = (1, 2, 3, 4, 0)
+NEAREST = 1e-15
 WEIGHTS = {
     BOTH_SIDES: (8 / 12, -8 / 12, -1 / 12, 1 / 12), ABOVE: (4.0, -3.0, 4 / 3, -1 / 4, 0.0), BELOW: (-4.0, 3.0, -4 / 3, 1 / 4, 0.0),
+    EDGE: (4.0, -3.0, 4 / 3, -1 / 4, 0.0),
 }  # fmt: skip
 # bounds that, at zero, let no clamp act as it does a little above
 BOUNDS = ("pair.friction", "pair.torsion", "pair.rolling", "joint.friction")
-AGREES, DIFFERS, KINK, UNSURE = "agrees", "differs", "kink", "unsure"
+AGREES, DIFFERS, KINK, NEITHER, UNSURE = "agrees", "differs", "kink", "neither", "unsure"
 STATE = ("q", "qd", "u", "force")
 # how far an entry is moved where that is not in proportion to its size
 UNITS = {
@@ -100,7 +108,7 @@ class Check:
     def gradient(self) -> dict[str, np.ndarray]:
         """Cotangents of all inputs, environments first: every parameter once more with a value per environment."""
         whole = self.rollout(self.subject.inputs, tuple(n for n in PARAMS if self.subject.inputs[n].size))
-        found: Gradient = whole.backward(*self.bars)
+        found: Gradient = whole.backward(self.bars[0], self.bars[1])
         own = {name: bar for name, bar in found.params.items() if bar.size}
         u = np.zeros((BATCH, self.subject.steps, 0)) if found.u is None else np.moveaxis(found.u, 1, 0)
         return {"q": found.q, "qd": found.qd, "u": u, "force": np.moveaxis(found.force, 1, 0), **own}
@@ -115,7 +123,7 @@ class Check:
         largest = sum(
             np.abs(bar * x).max((0, 2)) for bar, x in zip(self.bars, (self.motion.q, self.motion.qd), strict=True)
         )
-        return 2 * np.abs(losses).reshape(BATCH, PROBES).max(1) + 1e-15 * largest
+        return 8 * np.abs(losses).reshape(BATCH, PROBES).max(1) + 1e-15 * largest
 
     # directions -------------------------------------------------------------------------------------------------------------
 
@@ -209,11 +217,12 @@ class Check:
         return self.weighted(change, directions), found
 
     def differences(
-        self, directions: Sequence[Direction], step: float, sides: tuple[float, ...]
+        self, directions: Sequence[Direction], step: float, sides: Sides
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Slopes, whether the signature is the same on all points, and whether it is so in the middle, too."""
         n = len(directions)
-        losses, found = self.losses(list(directions) * len(sides), step * np.repeat(sides, n))
+        lengths = np.array([step * side or NEAREST for side in sides])
+        losses, found = self.losses(list(directions) * len(sides), np.repeat(lengths, n))
         points = found.reshape(self.subject.steps, len(sides), n)
         middle = self.signatures[:, [d.env for d in directions]]
         alike = (points == points[:, :1]).all((0, 1))
@@ -226,17 +235,17 @@ class Check:
         """What comes of each direction: of all steps of differences within one signature the best counts."""
         tries = Tries(self, directions)
         for step in STEPS:
-            for edge, sides in ((False, BOTH_SIDES), (True, ABOVE)):
+            for edge, sides in ((False, BOTH_SIDES), (True, EDGE)):
                 left = np.flatnonzero(~(tries.best <= 0.1 * TOLERANCE) & (tries.at_edge == edge))
                 if len(left):
-                    slopes, alike, holds = self.differences([directions[k] for k in left], step, sides)
+                    slopes, alike, holds = self.differences([directions[int(k)] for k in left], step, sides)
                     tries.take(left, np.where(tries.is_bound[left] & edge, alike, holds), slopes, step)
         kinks = np.flatnonzero(~tries.has_held)
         for step in STEPS[1:-1] if len(kinks) else ():
             for sides in (ABOVE, BELOW):
                 left = kinks if sides is ABOVE else kinks[~tries.at_edge[kinks]]
                 if len(left):
-                    slopes, alike, _ = self.differences([directions[k] for k in left], step, sides)
+                    slopes, alike, _ = self.differences([directions[int(k)] for k in left], step, sides)
                     tries.take(left, alike, slopes, step)
         return [tries.outcome(k, k in kinks) for k in range(len(directions))]
 
@@ -252,7 +261,7 @@ class Tries:
     """Directions, their derivatives both ways, and the best that differences say of each so far."""
 
     def __init__(self, check: Check, directions: Sequence[Direction]) -> None:
-        self.directions, n = directions, len(directions)
+        self.directions, n, self.is_at_kink = directions, len(directions), check.subject.is_at_kink
         self.gradient, self.tangents = np.array([check.along(d) for d in directions]), check.tangents(directions)
         self.sizes = np.array([check.size(d) for d in directions])
         self.rounding = check.rounding[[d.env for d in directions]]
@@ -275,11 +284,11 @@ class Tries:
         if np.isnan(error):
             verdict = UNSURE
         elif is_kink:
-            verdict = KINK if error <= TOLERANCE else DIFFERS
+            verdict = KINK if error <= TOLERANCE else DIFFERS if self.is_at_kink else NEITHER
         else:
             verdict = AGREES if error <= TOLERANCE and by_tangent <= TANGENT_TOLERANCE else DIFFERS
-        found = (float(x) for x in (self.gradient[k], self.tangents[k], self.slope[k], error))
-        return Outcome(self.directions[k], verdict, *found, is_kink)
+        derivatives = float(self.gradient[k]), float(self.tangents[k]), float(self.slope[k])
+        return Outcome(self.directions[k], verdict, *derivatives, float(error), is_kink)
 
 
 def relative(gradient: Any, other: Any, sizes: Any, rounding: Any) -> Any:
