@@ -119,12 +119,10 @@ def said_of(wrong: dict[str, Any]) -> str:
 
 def counts(verdicts: Counter) -> str:
     words = {
-        AGREES: "agree",
-        KINK: "at a kink, with the slope of one side",
-        UNSURE: "not comparable",
-        DIFFERS: "disagree",
-    }
-    return ", ".join(f"{verdicts[v]:,} {words[v]}" for v in (AGREES, KINK, UNSURE, DIFFERS))
+        AGREES: "agree", KINK: "at a kink with the slope of one side", NEITHER: "where several clamps change at once",
+        UNSURE: "not comparable", DIFFERS: "disagree",
+    }  # fmt: skip
+    return ", ".join(f"{verdicts[v]:,} {word}" for v, word in words.items() if verdicts[v] or v == DIFFERS)
 
 
 def fuzz(

@@ -16,9 +16,8 @@ import numpy as np
 
 import jointgrad as jg
 
-from ..engine.certificate import records_of
+from ..engine.certificate import step_records
 from ..engine.rollout import Gradient
-from ..engine.workspace import RECORD
 from ..model.arrays import NOT_NEGATIVE, PARAMS
 from .gradfuzz_worlds import BATCH, Subject
 
@@ -297,7 +296,7 @@ def relative(gradient: Any, other: Any, sizes: Any, rounding: Any) -> Any:
 
 def signatures(motion: jg.Trajectory) -> np.ndarray:
     """(steps, batch): equal where every clamp acted alike."""
-    return np.ascontiguousarray(records_of(motion)[..., RECORD.index("signature")])
+    return np.array(step_records(motion)["signature"])
 
 
 def _matrices(inertia: np.ndarray) -> np.ndarray:

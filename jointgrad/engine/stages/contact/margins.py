@@ -12,19 +12,21 @@ from ....algebra.vector import cross, dot, scale
 from ....compiler.elementary import inverse, maximum, minimum, safe_norm, select
 from ....compiler.kernel import inlined, kernel, sweep
 from ....compiler.trace import traced
-from ....model.arrays import IMPULSE, JOINT_TIE, PAIR_KINDS, STOP_ROW
+from ....model.arrays import HOLLARS, IMPULSE, JOINT_TIE, PAIR_KINDS
+from ....model.laws import Impulse
 from ...at_points import at_point
 from .gauss_seidel import changed, gathered
 from .paths import BOUNDED, POINT, SPIN
 from .response import no_sums, push
 from .running_sums import felt_by, tried
+from .ties import is_stop, stop_range
 
 READS = (
     "state.q", "work.pose", "work.v", "work.D_inv", "touch.point", "touch.normal", "touch.gap", "touch.force", "touch.feature",
     "block.rows", "block.active", "block.closing", "block.D", "block.G", "block.start", "block.x", "block.low", "block.high",
     "block.friction", "block.soft", "block.effort", "block.at_root", "block.answer",
     "params.joint_limit", "params.pair_restitution", "params.pair_transition", "params.pair_margin", "params.pair_push_limit",
-    "params.pair_stabilisation", "params.world_dt", "params.world_limit_margin",
+    "params.pair_stabilisation", "params.world_dt", "params.world_limit_margin", "params.world_stabilisation",
 )  # fmt: skip
 WRITES = ("margin.record", "block.pushed", "block.motion")
 
@@ -139,7 +141,7 @@ def margin_of(tree, params, work, block, t, k):
 @traced
 def empty_record(anything):
     nothing = 0.0 * anything
-    return (FAR, nothing, FAR, nothing, FAR, *(nothing,) * 9)
+    return (FAR, nothing, FAR, nothing, FAR, *(nothing,) * 9, FAR, nothing)
 
 
 def replaced(record, start, values):
@@ -166,11 +168,13 @@ def with_gap(record, gap, margin, who):
 
 
 @traced
-def with_stop(record, q, limit, margin, who, weight):
+def with_stop(record, q, limit, margin, stabilisation, dt, who, weight):
     to_low, to_high = q - limit[0], limit[1] - q
     gap = minimum(to_low, to_high)
     record = smaller(record, 4, size_of(gap - margin), who)
-    side = select(to_high > to_low, 1.0, 2.0)
+    # what is far out is brought back at the greatest speed there is, and what is far in may come no faster
+    is_far = size_of(stabilisation * select(margin > gap, gap, 0.0) * inverse(dt)) > Impulse.push_limit
+    side = select(to_high > to_low, 1.0, 2.0) + select(is_far, 2.0, 0.0)
     return replaced(record, 13, (record[13] + select(margin > gap, weight * side, 0.0),))
 
 
@@ -201,6 +205,7 @@ def with_point(
         maximum(record[11], speed),
         maximum(record[12], select(restitution > 0.0, speed, 0.0)),
         record[13] + select(is_active, weight * choice, 0.0),
+        *record[14:],
     )
 
 
@@ -214,8 +219,9 @@ def with_impulse(record, x, before):
 
 
 @traced
-def with_spring(record, point, normal, gap, force, v_a, v_b, reference_a, reference_b, transition, weight):
-    """Counts of a point with a spring: it sticks while it slips more slowly than the transition of its friction."""
+def with_spring(record, point, normal, gap, force, v_a, v_b, reference_a, reference_b, transition, has_corner, weight):
+    """Counts of a point with a spring: it sticks while it slips more slowly than the transition of its friction, where some
+    laws have a corner."""
     a = add(v_a[3:], cross(v_a[:3], sub(point, reference_a[9:])))
     b = add(v_b[3:], cross(v_b[:3], sub(point, reference_b[9:])))
     velocity = sub(a, b)
@@ -225,7 +231,7 @@ def with_spring(record, point, normal, gap, force, v_a, v_b, reference_a, refere
     slips = select(speed > transition, 1.0, 0.0)
     return (
         *record[:6], record[6] + select(is_in, 1.0 - pressed, 0.0), record[7] + pressed * (1.0 - slips),
-        record[8] + pressed * slips, *record[9:13], record[13] + weight * pressed,
+        record[8] + pressed * slips, *record[9:13], record[13] + weight * pressed * (1.0 + has_corner * slips), *record[14:],
     )  # fmt: skip
 
 
@@ -292,7 +298,8 @@ def touch_record(tree, params, work, touch, record, i):
     if tree.pair_law[p] != IMPULSE:
         record = with_spring(
             record, touch.point[i], touch.normal[i], touch.gap[i], touch.force[i], work.v[a], work.v[b],
-            work.pose[tree.reference[a]], work.pose[tree.reference[b]], params.pair_transition[row], weight,
+            work.pose[tree.reference[a]], work.pose[tree.reference[b]], params.pair_transition[row],
+            1.0 if tree.pair_law[p] == HOLLARS else 0.0, weight,
         )  # fmt: skip
     if tree.pair_kind[p] == HAS_FEATURES[0] or tree.pair_kind[p] == HAS_FEATURES[1]:
         record = with_features(record, is_near(touch.gap[i], params.pair_margin[row]), touch.feature[i], weight)
@@ -302,11 +309,12 @@ def touch_record(tree, params, work, touch, record, i):
 @sweep
 def stop_record(tree, params, state, record):
     for r in range(3 * tree.n_ties):
-        if tree.tie_kind[r // 3] == JOINT_TIE and tree.tie_row[r] == STOP_ROW:
-            limit = params.joint_limit[tree.tie_frame[r]]
+        if tree.tie_kind[r // 3] == JOINT_TIE and is_stop(tree, r):
+            limit, margin = stop_range(tree, params, r)
             record = with_stop(
-                record, state.q[tree.tie_q[r]], limit, params.world_limit_margin[0], -1.0 - r // 3, weight_of(r, -3)
-            )
+                record, state.q[tree.tie_q[r]], limit, margin, params.world_stabilisation[0], params.world_dt[0], -1.0 - r // 3,
+                weight_of(r, -3),
+            )  # fmt: skip
     return record
 
 
@@ -328,6 +336,15 @@ def margins(tree, params, state, work, touch, block, margin):
     for i in range(touch.n):
         record = touch_record(tree, params, work, touch, record, i)
     margin.record[0] = stop_record(tree, params, state, record)
+
+
+@traced
+def together(before, here):
+    """Records of two evaluations of one step: the nearer of both, counts of the first, a signature of both in their order."""
+    record = before
+    for start in (0, 2, 4, 14):
+        record = smaller(record, start, here[start], here[start + 1])
+    return replaced(record, 13, (GOLDEN * before[13] + here[13],))
 
 
 # points about to touch, or to part ----------------------------------------------------------------------------------------

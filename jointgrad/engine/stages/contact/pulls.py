@@ -10,7 +10,7 @@ from ....algebra.vector import cross, times
 from ....compiler.kernel import accumulate, kernel, sweep
 from ....compiler.reverse import adjoint
 from ....compiler.trace import traced
-from ....model.arrays import CONNECT, FREE, JOINT_TIE, MIMIC_ROW, NO_ROW, STOP_ROW
+from ....model.arrays import CONNECT, FREE, JOINT_TIE, MIMIC_ROW, NO_ROW
 from ...at_points import at_point, give_to_point
 from ...operators import zero, zero6, zero18
 from .paths import BOUNDED, IN_FIRST, POINT, joined, three
@@ -19,10 +19,12 @@ from .rows import point_demand_adjoint, point_rows_adjoint, spin_demand_adjoint,
 from .ties import (
     connect_demand_adjoint,
     friction_bounds_adjoint,
+    is_stop,
     mimic_demand_adjoint,
     moved_connect_rows_adjoint,
     moved_weld_demand_adjoint,
     stop_demand_adjoint,
+    stop_range,
 )
 
 
@@ -193,18 +195,13 @@ def joint_row_adjoint(
 ):  # fmt: skip
     kind, i, d, q, dt = tree.tie_row[r], tree.tie_frame[r], tree.tie_dof[r], tree.tie_q[r], params.world_dt[0]
     closing_bar = b_bar
-    if kind == STOP_ROW:
-        q_bar, closing_bar, limit, stabilisation, dt_bar = stop_demand_adjoint(
-            state.q[q],
-            closing,
-            params.joint_limit[i],
-            params.world_stabilisation[0],
-            params.world_limit_margin[0],
-            dt,
-            b_bar,
+    if is_stop(tree, r):
+        limit, margin = stop_range(tree, params, r)
+        q_bar, closing_bar, limit_bar, stabilisation, dt_bar = stop_demand_adjoint(
+            state.q[q], closing, limit, params.world_stabilisation[0], margin, dt, b_bar
         )
         accumulate(state_bar.q, q, q_bar)
-        accumulate(params_bar.joint_limit, i, limit)
+        accumulate(params_bar.joint_limit, i, limit_bar)
         accumulate(params_bar.world_stabilisation, 0, stabilisation)
         accumulate(params_bar.world_dt, 0, dt_bar)
     elif kind == MIMIC_ROW:
