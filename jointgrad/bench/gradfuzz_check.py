@@ -245,7 +245,7 @@ class Check:
                 left = kinks if sides is ABOVE else kinks[~tries.at_edge[kinks]]
                 if len(left):
                     slopes, alike, _ = self.differences([directions[int(k)] for k in left], step, sides)
-                    tries.take(left, alike, slopes, step)
+                    tries.take(left, alike, slopes, step, has_seen=tries.above if sides is ABOVE else tries.below)
         return [tries.outcome(k, k in kinks) for k in range(len(directions))]
 
     def is_at_edge(self, d: Direction) -> bool:
@@ -267,14 +267,20 @@ class Tries:
         self.at_edge = np.array([check.is_at_edge(d) for d in directions])
         self.is_bound = np.array([d.name in BOUNDS for d in directions])
         self.best, self.slope, self.has_held = np.full(n, np.nan), np.full(n, np.nan), np.zeros(n, bool)
+        # whether the slopes of a kink's sides are known; at an edge there is only one
+        self.above, self.below = np.zeros(n, bool), self.at_edge.copy()
 
-    def take(self, which: np.ndarray, holds: np.ndarray, slopes: np.ndarray, step: float) -> None:
+    def take(
+        self, which: np.ndarray, holds: np.ndarray, slopes: np.ndarray, step: float, has_seen: np.ndarray | None = None
+    ) -> None:
         """Slopes by a step, where it says something."""
         noise, sizes = self.rounding[which] / step, self.sizes[which]
         error = relative(self.gradient[which], slopes, sizes, noise)
         is_clear = noise <= INFORMATIVE * np.maximum(np.abs(slopes), sizes)
         is_better = holds & is_clear & ~(error >= self.best[which])
         self.has_held[which] |= holds
+        if has_seen is not None:
+            has_seen[which] |= holds & is_clear
         self.best[which] = np.where(is_better, error, self.best[which])
         self.slope[which] = np.where(is_better, slopes, self.slope[which])
 
@@ -282,8 +288,11 @@ class Tries:
         error, by_tangent = self.best[k], relative(self.gradient[k], self.tangents[k], self.sizes[k], 0.0)
         if np.isnan(error):
             verdict = UNSURE
+        elif is_kink and error <= TOLERANCE:
+            verdict = KINK
         elif is_kink:
-            verdict = KINK if error <= TOLERANCE else DIFFERS if self.is_at_kink else NEITHER
+            has_both = self.above[k] and self.below[k]
+            verdict = UNSURE if not has_both else DIFFERS if self.is_at_kink else NEITHER
         else:
             verdict = AGREES if error <= TOLERANCE and by_tangent <= TANGENT_TOLERANCE else DIFFERS
         derivatives = float(self.gradient[k]), float(self.tangents[k]), float(self.slope[k])
