@@ -45,6 +45,8 @@ WEIGHTS = {
 }  # fmt: skip
 # bounds that, at zero, let no clamp act as it does a little above
 BOUNDS = ("pair.friction", "pair.torsion", "pair.rolling", "joint.friction")
+# parameters whose effect begins with a jump: there is no derivative where they are zero
+JUMPS = ("pair.restitution",)
 AGREES, DIFFERS, KINK, NEITHER, UNSURE = "agrees", "differs", "kink", "neither", "unsure"
 STATE = ("q", "qd", "u", "force")
 # how far an entry is moved where that is not in proportion to its size
@@ -144,8 +146,8 @@ class Check:
             found &= np.repeat(trace - 2 * room[..., -1] > 1e-2 * trace, 6, axis=-1)
         if name in ("link.mass", "joint.friction", "shape.size"):  # no body, no row, no shape
             found &= value > 0 if name != "joint.friction" else self.subject.model.params[name] > 0
-        if name == "joint.limit":
-            found &= np.isfinite(value)
+        if name in JUMPS:
+            found &= value != 0
         return found
 
     def units(self, name: str, env: int) -> np.ndarray:
