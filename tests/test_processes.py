@@ -18,7 +18,7 @@ import pytest
 
 import jointgrad as jg
 from jointgrad.compiler.cache import one_at_a_time
-from jointgrad.engine import sharing
+from jointgrad.engine import rollout, sharing
 from jointgrad.engine.workspace import SCHEMA
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -111,18 +111,34 @@ def test_what_was_given_may_be_changed_afterwards(model, keep):
         assert m.backward(np.ones((3, model.nq))) == other.backward(np.ones((3, model.nq)))
 
 
-@pytest.mark.parametrize("name", ["u", "force"])
-def test_within_a_memory_budget_a_change_is_noticed(model, name):
-    """There is no memory for copies."""
+@pytest.mark.parametrize("name", ["u", "force", "q"])
+@pytest.mark.parametrize("memory", [None, "8 kB"])
+def test_a_change_of_a_large_array_is_noticed(model, name, memory, monkeypatch):
+    """Those are not copied."""
+    monkeypatch.setattr(rollout, "SMALL", 0)
+    state = model.initial_state(24)
     given = {"u": np.ones((8, 24, model.nu)), "force": np.ones((24, model.n_links, 6))}
-    m = jg.rollout(model, model.initial_state(24), **given, memory="8 kB")
+    m = jg.rollout(model, state, **given, memory=memory)
     m.backward(np.ones((24, model.nq)))
-    given[name][-1, ::2] = given[name][-1, ::2][::-1] + 1e-9
-    for derivative in (
-        lambda: m.backward(np.ones((24, model.nq))), lambda: m.tangent(q=np.ones((24, model.nq))), m.certificate, lambda: m.q,
-    ):  # fmt: skip
+    (given | {"q": state.q})[name][-1, -1] += 1e-9
+    passes = [lambda: m.backward(np.ones((24, model.nq))), lambda: m.tangent(q=np.ones((24, model.nq))), m.certificate]
+    for derivative in [*passes, lambda: m.q] if memory else passes:
         with pytest.raises(jg.InputError, match=f"{name} was changed in place"):
             derivative()
+
+
+def test_fingerprints_see_every_number_and_its_place():
+    rng = np.random.default_rng(1)
+    for n in (1, rollout.ROW - 1, rollout.ROW, 3 * rollout.ROW + 5):
+        x = rng.normal(size=n)
+        before = rollout.fingerprint(x)
+        for k in rng.integers(n, size=20):
+            y = x.copy()
+            y[k] = np.nextafter(y[k], np.inf)
+            assert rollout.fingerprint(y) != before
+        for y in (x[::-1], np.roll(x, 1), rng.permutation(x)):
+            assert n == 1 or rollout.fingerprint(np.ascontiguousarray(y)) != before
+        assert rollout.fingerprint(x.copy()) == before
 
 
 def test_a_step_gives_a_state_of_ones_own(model):
