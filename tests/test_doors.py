@@ -141,6 +141,14 @@ def test_bits_and_ranks_of_shapes_are_whole_numbers(name, value):
         load_mjcf(mjcf(f'<body><joint/><geom size=".1" {name}="{value}"/></body>'))
 
 
+@pytest.mark.parametrize(
+    "text", ('<exclude body1="b"/>', '<exclude body2="b"/>', '<pair geom1="g"/>', '<pair geom2="g"/>')
+)
+def test_what_contact_speaks_of_is_named(text):
+    with pytest.raises(FileError, match="needs the attribute"):
+        load_mjcf(mjcf('<body name="b"><joint/><geom name="g" size=".1"/></body>', f"<contact>{text}</contact>"))
+
+
 # worlds ------------------------------------------------------------------------------------------------------------------
 
 

@@ -27,6 +27,7 @@ REFERENCES = {
     "pair": (("geom1", "geom"), ("geom2", "geom")),
     "exclude": (("body1", "body"), ("body2", "body")),
 }
+REQUIRED = {"joint": ("joint1",), "tendon": ("tendon1",), "pair": ("geom1", "geom2"), "exclude": ("body1", "body2")}
 
 
 # options ---------------------------------------------------------------------------------------------------------------
@@ -329,6 +330,8 @@ def _constraint(builder: Builder, scope: Scope, element: Element, section: str, 
         builder.report.changes(f"<{tag}> of <{section}>")
         return
     resolved = scope.source.defaults.resolved(element, "main", "pair" if section == "contact" else "equality")
+    for attribute in REQUIRED.get(tag, ()):
+        resolved.require(attribute)
     references = [(a, k, resolved.attributes[a]) for a, k in REFERENCES[tag] if a in resolved.attributes]
     found = [scopes_of(builder, scope, kind, name) for _, kind, name in references]
     for (_, kind, name), there in zip(references, found, strict=True):
