@@ -5,18 +5,17 @@ from __future__ import annotations
 import math
 import zipfile
 from collections.abc import Container
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..model.arguments import reading
+from ..model.arguments import checked_path, reading
 from ..model.budget import excess
 
 
 def read_npz(path: Any, what: str, names: Container[str] | None = None) -> dict[str, np.ndarray]:
     """All arrays of a file, or those of these names; `what` says what the file should have been, as in "a recording"."""
-    with reading(path, what), zipfile.ZipFile(Path(path)) as archive:
+    with reading(path, what), zipfile.ZipFile(checked_path(path)) as archive:
         members = [m for m in archive.infolist() if names is None or _name(m) in names]
         _check_members(members)
         return {_name(member): _array(archive, member) for member in members}

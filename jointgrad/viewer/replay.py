@@ -12,9 +12,8 @@ import numpy as np
 
 from ..engine.rollout import Gradient, Trajectory
 from ..files.npz import read_npz
-from ..model.arguments import checked_path, writing
+from ..model.arguments import checked_path, reading, writing
 from ..model.arrays import Model, State
-from ..model.errors import InputError
 from .film import ENVIRONMENTS, FPS, Arrows, Contacts, Film, film_of
 from .markup import plain
 from .scene import KINDS, ROLES, SIZES, Piece, Scene, normals_of, unit
@@ -78,18 +77,15 @@ def _packed(film: Film) -> tuple[dict[str, np.ndarray], dict]:
 
 def load_run(path: Any) -> Run:
     """Read a saved run. Nothing in it is evaluated; a file that is not what `save` writes is refused, saying why."""
-    path = checked_path(path)
-    arrays = read_npz(path, "a run that jointgrad saved")
-    try:
+    what = "a run that jointgrad saved"
+    arrays = read_npz(path, what)
+    with reading(path, what):
         scene = _json(arrays.pop("scene"))
         film = _unpacked(arrays, scene)
         q, qd, u = _number(arrays, "q"), _number(arrays, "qd"), arrays.get("u")
         if q.ndim not in (2, 3) or qd.ndim != q.ndim or qd.shape[:-1] != q.shape[:-1]:
             raise ValueError("q and qd do not have the same times and environments")
         return Run(q, qd, None if u is None else _number(arrays, "u"), film)
-    except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError, OverflowError) as reason:
-        said = f'"{reason.args[0]}" is missing' if isinstance(reason, KeyError) and reason.args else str(reason)
-        raise InputError(f"{path} is not a run that jointgrad saved: {said or type(reason).__name__}") from None
 
 
 def _json(text: np.ndarray) -> dict:

@@ -40,7 +40,6 @@ def gif(film: Film, path: Any, width: int = 480, height: int = 300, speed: float
     """The film as a moving picture that repeats."""
     from PIL import Image
 
-    _check_size(width, height)
     count = _count(film, width, height, GIF_FPS, speed)
     if why := excess("unpacked_bytes", count * width * height):  # all pictures are in memory before they are written
         raise InputError(f"the moving picture has {why}; or take a smaller one, a larger speed, or an MP4")
@@ -57,7 +56,6 @@ def gif(film: Film, path: Any, width: int = 480, height: int = 300, speed: float
 
 def mp4(film: Film, path: Any, width: int = 960, height: int = 600, speed: float = 1.0) -> Path:
     """The film as a video; needs ffmpeg, installed or from the package imageio-ffmpeg."""
-    _check_size(width, height)
     _count(film, width, height, MP4_FPS, speed)  # before anything is begun
     command = [
         _ffmpeg(), "-y", "-loglevel", "error", "-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}",
@@ -86,6 +84,7 @@ def _ffmpeg() -> str:
 
 def _count(film: Film, width: int, height: int, fps: float, speed: float) -> int:
     """How many pictures a film has, if it may have so many."""
+    _check_size(width, height)
     if width % 2 or height % 2 or not 16 <= min(width, height) or not speed > 0:
         raise InputError(
             f"width and height must be even and at least 16, but are {width} and {height}; speed is {speed}"
