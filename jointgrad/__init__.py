@@ -26,6 +26,7 @@ _HOME = {
     "UnstableWarning": "model.errors",
     "load": "files",
     "load_world": "files",
+    "load_model": "grafts.model_file",
     "to_urdf": "files",
     "to_mjcf": "files.write_mjcf",
     "step": "engine.rollout",
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
     from .files.write_mjcf import to_mjcf as to_mjcf
     from .grafts.blueprint import MLP as MLP
     from .grafts.blueprint import graft as graft
+    from .grafts.model_file import load_model as load_model
     from .model import zoo as zoo
     from .model.arrays import Model as Model
     from .model.arrays import State as State

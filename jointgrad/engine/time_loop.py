@@ -1,7 +1,8 @@
 """Many steps of many environments, and back: what one worker does with its share of a batch.
 
 A pack of environments goes through the whole motion before the next pack starts, so that its workspace stays in the
-processor's cache. The user's arrays, axes (time, batch, value), are read and written in place.
+processor's cache. The user's arrays, axes (time, batch, value), are read and written in place. A call that is stopped
+(`at.is_stopped`, set by who waits for it) ends before its next step; what it leaves in its tables is of no use.
 """
 
 from ..compiler.elementary import select
@@ -200,6 +201,8 @@ def rollout(tree, params, gauge, assembly, state, work, touch, block, runge, out
         fill(state.q, tree.n_q, call.q0, call.q0_dot, at)
         fill(state.qd, tree.n_dofs, call.qd0, call.qd0_dot, at)
         for k in range(call.steps):
+            if at.is_stopped != 0:
+                return
             at.step = k
             if call.q != 0 and k % call.interval == 0:
                 keep_state(tree, state, call, at)
@@ -407,6 +410,8 @@ def reverse_interval(
     line = call.program_length if is_last else 0
     end = line + (call.tail_length if is_last else call.program_length)
     while line < end:
+        if at.is_stopped != 0:
+            return
         action, argument, place = call.program[3 * line], call.program[3 * line + 1], call.program[3 * line + 2]
         if action == REVERSE:
             reverse_step(
@@ -415,6 +420,8 @@ def reverse_interval(
             )  # fmt: skip
         elif action == ADVANCE:
             for _ in range(argument):
+                if at.is_stopped != 0:
+                    return
                 advance(tree, params, assembly, state, work, touch, block, runge, output, call, at)
                 at.step += 1
         elif action == STORE:
@@ -482,6 +489,8 @@ def rollout_adjoint(
                 tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, touch, touch_bar, block,
                 block_bar, multiplier, output, output_bar, runge, runge_bar, slots, spare, call, at, interval,
             )  # fmt: skip
+            if at.is_stopped != 0:
+                return
         empty(work_bar.q_next, tree.n_q, call.q0_bar, 0, at)
         empty(work_bar.qd_next, tree.n_dofs, call.qd0_bar, 0, at)
         if call.wants_params != 0:
@@ -556,6 +565,8 @@ def certify(tree, params, gauge, assembly, state, work, touch, block, runge, out
         if call.assemble == EACH_PACK or (call.assemble == ONCE and env == call.first):
             assemble(tree, params, gauge, assembly, call, at)
         for k in range(call.steps):
+            if at.is_stopped != 0:
+                return
             at.step = k
             fill(state.q, tree.n_q, at_row(call.q, k, call.batch, tree.n_q), 0, at)
             fill(state.qd, tree.n_dofs, at_row(call.qd, k, call.batch, tree.n_dofs), 0, at)

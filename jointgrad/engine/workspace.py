@@ -196,8 +196,9 @@ SCHEMA = Schema(
         "touch": TOUCH, "touch_bar": TOUCH_BAR, "block": BLOCK, "block_bar": BLOCK_BAR,
         "output": OUTPUT, "output_bar": OUTPUT, "margin": MARGIN, "runge": RUNGE, "runge_bar": RUNGE_BAR,
         "slots": {"q": 1, "qd": 1}, "spare": {"params": 1, "assembly": 1, "q": 1, "qd": 1, "lost": 1}, "call": CALL,
-        # where the time loop is: step, first environment of the pack, how many environments it holds
-        "at": {"step": CURSOR, "env": CURSOR, "count": CURSOR},
+        # where the time loop is: step, first environment of the pack, how many environments it holds; is_stopped is set from
+        # outside while a kernel runs, and is looked at before every step
+        "at": {"step": CURSOR, "env": CURSOR, "count": CURSOR, "is_stopped": CURSOR},
     },
     kernels=(
         "assembly_stage", "assembly_stage_adjoint",
