@@ -403,7 +403,7 @@ COMMANDS = {
         "iterations",
     ),
     "identify in no segments": (
-        ["identify", "box.urdf", "rec.npz", "--unknowns", "link.mass", "--segment", "0"],
+        ["identify", "box.urdf", "rec.npz", "--unknowns", "link.mass", "--segments", "0"],
         "segment",
     ),
 }

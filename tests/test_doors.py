@@ -171,7 +171,8 @@ def test_compile_grows_with_the_links(options):
     robots = [chain(n, **options) for n in (400, 800)]  # where an eigenvalue takes as many visits for both
     quiet(lambda: chain(5, **options).compile())  # what is imported and cached counts for neither
     (calls, bytes_), (more_calls, more_bytes) = (cost(robot.compile) for robot in robots)
-    assert more_calls < 2.2 * calls and more_bytes < 2.2 * bytes_
+    # tables of Python grow by powers of two; what grows with the square would be four times as much
+    assert more_calls < 2.5 * calls and more_bytes < 2.5 * bytes_
 
 
 def test_a_chain_writes_its_paths_once():

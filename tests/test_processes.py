@@ -18,9 +18,8 @@ import pytest
 
 import jointgrad as jg
 from jointgrad.compiler.cache import one_at_a_time
-from jointgrad.engine import sharing
+from jointgrad.engine import rollout, sharing
 from jointgrad.engine.workspace import SCHEMA
-from jointgrad.grafts import model_file
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -112,18 +111,34 @@ def test_what_was_given_may_be_changed_afterwards(model, keep):
         assert m.backward(np.ones((3, model.nq))) == other.backward(np.ones((3, model.nq)))
 
 
-@pytest.mark.parametrize("name", ["u", "force"])
-def test_within_a_memory_budget_a_change_is_noticed(model, name):
-    """There is no memory for copies."""
+@pytest.mark.parametrize("name", ["u", "force", "q"])
+@pytest.mark.parametrize("memory", [None, "8 kB"])
+def test_a_change_of_a_large_array_is_noticed(model, name, memory, monkeypatch):
+    """Those are not copied."""
+    monkeypatch.setattr(rollout, "SMALL", 0)
+    state = model.initial_state(24)
     given = {"u": np.ones((8, 24, model.nu)), "force": np.ones((24, model.n_links, 6))}
-    m = jg.rollout(model, model.initial_state(24), **given, memory="8 kB")
+    m = jg.rollout(model, state, **given, memory=memory)
     m.backward(np.ones((24, model.nq)))
-    given[name][-1, ::2] = given[name][-1, ::2][::-1] + 1e-9
-    for derivative in (
-        lambda: m.backward(np.ones((24, model.nq))), lambda: m.tangent(q=np.ones((24, model.nq))), m.certificate, lambda: m.q,
-    ):  # fmt: skip
+    (given | {"q": state.q})[name][-1, -1] += 1e-9
+    passes = [lambda: m.backward(np.ones((24, model.nq))), lambda: m.tangent(q=np.ones((24, model.nq))), m.certificate]
+    for derivative in [*passes, lambda: m.q] if memory else passes:
         with pytest.raises(jg.InputError, match=f"{name} was changed in place"):
             derivative()
+
+
+def test_fingerprints_see_every_number_and_its_place():
+    rng = np.random.default_rng(1)
+    for n in (1, rollout.ROW - 1, rollout.ROW, 3 * rollout.ROW + 5):
+        x = rng.normal(size=n)
+        before = rollout.fingerprint(x)
+        for k in rng.integers(n, size=20):
+            y = x.copy()
+            y[k] = np.nextafter(y[k], np.inf)
+            assert rollout.fingerprint(y) != before
+        for y in (x[::-1], np.roll(x, 1), rng.permutation(x)):
+            assert n == 1 or rollout.fingerprint(np.ascontiguousarray(y)) != before
+        assert rollout.fingerprint(x.copy()) == before
 
 
 def test_a_step_gives_a_state_of_ones_own(model):
@@ -271,10 +286,9 @@ def test_a_hostile_model_file_is_refused(model, tmp_path):
             jg.load_model(path)
 
 
-def test_a_model_file_that_unpacks_to_too_much_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(model_file, "BYTES", 1_000_000)
+def test_a_model_file_that_unpacks_to_too_much_is_refused(tmp_path):
     np.savez_compressed(tmp_path / "model.npz", model=np.zeros(1_000_001, np.uint8))
-    with pytest.raises(jg.InputError, match="too much"):
+    with jg.budget(unpacked_bytes=1e6), pytest.raises(jg.InputError, match="unpacked_bytes"):
         jg.load_model(tmp_path / "model.npz")
     with pytest.raises(jg.InputError, match="there is no file"):
         jg.load_model(tmp_path / "absent.npz")
@@ -283,9 +297,12 @@ def test_a_model_file_that_unpacks_to_too_much_is_refused(tmp_path, monkeypatch)
 # forks ------------------------------------------------------------------------------------------------------------------
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+# said by JAX, which other tests of the process may have started
+warned_of_forks = pytest.mark.filterwarnings("ignore:os.fork")
 
 
 @needs_fork
+@warned_of_forks
 def test_a_fork_after_use(model):
     """The threads of the parent are not in the child, which waits for them for ever if it thinks that they are."""
     truth = _bits(model)
@@ -302,6 +319,7 @@ def test_a_fork_after_use(model):
 
 
 @needs_fork
+@warned_of_forks
 def test_a_fork_while_another_thread_compiles():
     """The lock that it holds is set free for the child."""
     held = threading.Event()
@@ -322,6 +340,7 @@ def test_a_fork_while_another_thread_compiles():
 
 
 @needs_fork
+@warned_of_forks
 def test_workers_of_a_data_loader(model):
     torch = pytest.importorskip("torch")
 

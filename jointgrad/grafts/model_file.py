@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..files.npz import read_npz
-from ..model.arguments import BROKEN
+from ..model.arguments import reading
 from ..model.arrays import PARAMS, Model
 from ..model.contacts import Default, Rule
 from ..model.description import Actuator, Description, Joint, Link, Shape, Tendon
@@ -48,18 +48,16 @@ def save_model(model: Model, path: Any) -> None:
 def load_model(path: Any) -> Model:
     """The model that a file of `Model.save` holds. Nothing in it is evaluated, and no other file is opened: the meshes of its
     shapes are not seen."""
-    arrays = read_npz(path, "a model that jointgrad saved")
-    try:
+    what = "a model that jointgrad saved"
+    with reading(path, what):
+        arrays = read_npz(path, what)
         said = json.loads(arrays.pop("model").tobytes().decode())
         if said["format"] != FORMAT:
             raise ValueError(f'it does not say "{FORMAT}"')
-        return _made(said["recipe"], arrays)
-    except (ModelError, InputError) as reason:
-        raise InputError(f"{path} holds a model that cannot be: {reason}") from None
-    except BROKEN as reason:
-        raise InputError(
-            f"{path} is not a model that jointgrad saved: {str(reason) or type(reason).__name__}"
-        ) from None
+        try:
+            return _made(said["recipe"], arrays)
+        except (ModelError, InputError) as reason:
+            raise InputError(f"{path} holds a model that cannot be: {reason}") from None
 
 
 def _is_same(a: Model, b: Model) -> bool:

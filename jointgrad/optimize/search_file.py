@@ -34,8 +34,8 @@ def read_search(path: Path, settings: dict, rng: np.random.Generator) -> tuple[d
     if not path.exists():
         return None
     what = "a search that was kept (remove it, or choose another file)"
-    arrays = read_npz(path, what, ("said", "x", "losses", "sizes"))
     with reading(path, what):
+        arrays = read_npz(path, what, ("said", "x", "losses", "sizes"))
         said = json.loads(str(arrays["said"]))
         found, state, progress = dict(said["settings"]), said["rng"], dict(said["progress"])
         at = np.cumsum(arrays["sizes"])[:-1]

@@ -2,9 +2,9 @@
 
 All rows of a world are one problem, solved by a fixed number of sweeps; its reverse is exact for what was computed.
 The pieces: paths.py (how trees answer), rows.py and ties.py (the problem), gauss_seidel.py (its solution and the same
-backwards), running_sums.py (the same for many contacts), response.py (impulses to rates, and back to inertias), pulls.py
-(back to rows and parameters). Stages of their own, for those who ask: loads.py (forces on links), margins.py (how near
-another outcome was).
+backwards), clamps.py (the bounds in it), running_sums.py (the same for many contacts), response.py (impulses to rates, and
+back to inertias), pulls.py (back to rows and parameters). Stages of their own, for those who ask: loads.py (forces on
+links), margins.py (how near another outcome was).
 """
 
 from ....compiler.kernel import kernel, sweep
@@ -28,7 +28,7 @@ READS = (
 WRITES = (
     "block.rows", "block.effort", "block.at_root", "block.answer", "block.weight", "block.weight2", "block.closing", "block.A",
     "block.b", "block.soft", "block.low", "block.high", "block.friction", "block.active", "block.D", "block.G", "block.start",
-    "block.x", "block.pushed", "block.motion", "work.kick",
+    "block.x", "block.side", "block.pushed", "block.motion", "work.kick",
 )  # fmt: skip
 
 
