@@ -13,6 +13,7 @@ from .operators import zero
 from .stages.assembly import assembly_stage, assembly_stage_adjoint
 from .stages.contact import contact
 from .stages.contact.margins import margins, nearer, stretch_margins, unstretch_margins
+from .stages.contact.settling import forget
 from .stages.detection import detection
 from .stages.grafts import grafted_rates, ungraft
 from .stages.kinematics import kinematics, kinematics_adjoint
@@ -187,6 +188,8 @@ def rollout(tree, params, gauge, assembly, state, work, touch, block, runge, out
             assemble(tree, params, gauge, assembly, call, at)
         fill(state.q, tree.n_q, call.q0, call.q0_dot, at)
         fill(state.qd, tree.n_dofs, call.qd0, call.qd0_dot, at)
+        if tree.has_impulses != 0:
+            forget(params, block)
         for k in range(call.steps):
             at.step = k
             if call.q != 0 and k % call.interval == 0:
@@ -202,6 +205,8 @@ def rollout(tree, params, gauge, assembly, state, work, touch, block, runge, out
             write_outputs(tree, params, assembly, state, work, output, call, at)
         empty(state.q, tree.n_q, call.q_last, call.q_last_dot, at)
         empty(state.qd, tree.n_dofs, call.qd_last, call.qd_last_dot, at)
+        if call.settling != 0:
+            empty(block.unsettled, 3, call.settling, 0, at)
 
 
 # the reverse ------------------------------------------------------------------------------------------------------------

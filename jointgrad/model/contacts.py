@@ -50,8 +50,8 @@ MATRIX_BLOCKS = 12
 SAME_FOR_ALL = {"condim": 3, "contype": 1, "conaffinity": 1, "priority": 0}
 # what may be asked of a pair, besides its law
 PAIR_OPTIONS = (
-    "friction", "torsion", "rolling", "restitution", "stabilisation", "softness", "margin", "push_limit", "stiffness",
-    "damping", "exponent", "static_friction", "transition",
+    "friction", "torsion", "rolling", "restitution", "stabilisation", "compliance", "softness", "margin", "push_limit",
+    "stiffness", "damping", "exponent", "static_friction", "transition",
 )  # fmt: skip
 
 
@@ -241,13 +241,12 @@ def _row(a: Touching, b: Touching, law: Law, options: dict[str, float]) -> tuple
     slide, turn, roll, dims = _friction(a, b)
     row = {
         "friction": slide, "torsion": turn, "rolling": roll, "restitution": 0.0, "stabilisation": hard.stabilisation,
-        "softness": hard.softness, "margin": hard.margin, "push_limit": hard.push_limit, "stiffness": soft.stiffness,
+        "compliance": hard.compliance, "softness": hard.softness, "margin": hard.margin,
+        "push_limit": hard.push_limit, "stiffness": soft.stiffness,
         "damping": soft.damping, "exponent": soft.exponent, "static_friction": soft.static_friction,
         "transition": soft.transition,
     }  # fmt: skip
     row |= options
-    if row["restitution"] > 0 and "margin" not in options:
-        row["margin"] = 0.0
     spins = dims > 3 or "torsion" in options or "rolling" in options
     if spins and dims <= 3:
         row |= {w: options.get(w, 0.0) for w in ("torsion", "rolling")}

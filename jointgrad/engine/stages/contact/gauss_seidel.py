@@ -1,7 +1,7 @@
 """Projected Gauss-Seidel on the contact problem, block by block, and the same sweeps backwards.
 
 Find x with a = A x + b, 0 <= a_n _|_ x_n >= 0, tangents within the friction of their own normal impulse (Qiao 2021,
-eq. 5; A holds the softness on its diagonal). A sweep is x <- clamp(y), y = G x + start, with G = I - D A, start = -D b and D
+eq. 5; A holds what rows give on its diagonal). A sweep is x <- clamp(y), y = G x + start, with G = I - D A, start = -D b and D
 the step sizes: 1 / A_rr for a row of its own, so that its G_rr is zero. The fixed number of sweeps starts from zero.
 A row without contact has D = 0 and stays exactly zero, forwards and backwards.
 
@@ -10,6 +10,7 @@ clamped, so that the reverse needs nothing else. It is that of what was computed
 Algorithm 1, corrected).
 """
 
+from ....algebra.vector import dot
 from ....compiler.elementary import clamp, inverse, maximum, root, safe_div, select
 from ....compiler.kernel import accumulate, inlined, kernel, sweep
 from ....compiler.reverse import adjoint
@@ -344,8 +345,16 @@ cone_steps_adjoint = adjoint(cone_steps, "A")
 
 
 @traced
-def trace_of(A):
-    return A[0] + A[4] + A[8]
+def diagonal_of(A):
+    return A[0], A[4], A[8]
+
+
+@traced
+def give_reverse(A, soft, give, soft_bar, A_bar):
+    """Cotangents of what a block gives, and of its A before that (rows.give_way)."""
+    answer = tuple(A[4 * i] - soft[i] for i in range(3))
+    back = tuple(x + (give[0] * soft_bar[j // 4] if j % 4 == 0 else 0.0) for j, x in enumerate(A_bar))
+    return (dot(answer, soft_bar), soft_bar[0] + soft_bar[1] + soft_bar[2]), back
 
 
 @traced
@@ -365,7 +374,7 @@ def history(tree, params, block, block_bar, k, s, is_late):
 
 @kernel
 def matrix_adjoint(tree, params, block, block_bar):
-    """block_bar.b; block_bar.A as A_bar + A_bar^T, of every coupling; block_bar.soft."""
+    """block_bar.b; block_bar.A as A_bar + A_bar^T, of every coupling; block_bar.give."""
     n = block.n
     for k in range(n):
         is_cone = block.kind[k] == POINT and tree.is_cone != 0
@@ -389,7 +398,10 @@ def matrix_adjoint(tree, params, block, block_bar):
             accumulate(block_bar.A, own, cone_steps_adjoint(block.A[own], block.active[k], D_bar))
         else:
             accumulate(block_bar.A, own, row_steps_adjoint(block.A[own], block.active[k], D_bar))
-        block_bar.soft[k] = trace_of(block_bar.A[own])
+        soft_bar = diagonal_of(block_bar.A[own])
+        block_bar.give[k], block_bar.A[own] = give_reverse(
+            block.A[own], block.soft[k], block.give[k], soft_bar, block_bar.A[own]
+        )
     for k in range(n):
         for p in range(block.first[k], block.first[k + 1]):
             q = block.mirror[p]
