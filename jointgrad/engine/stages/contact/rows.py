@@ -18,7 +18,7 @@ from ....compiler.trace import traced
 from ....model.arrays import IMPULSE
 from ...at_points import at_point
 from ...operators import zero9
-from .paths import POINT, SPIN, joined, list_members, open_block, reach_roots, three, tree_of
+from .paths import POINT, SPIN, is_of_joints, joined, list_members, open_block, reach_roots, three, tree_of
 from .ties import tie_blocks
 
 # restitution from which on a pair falls through its margin freely, and bounces when it has: below, it is braked there, the less
@@ -192,7 +192,14 @@ def with_joint(A, effort, other, D_inv):
 
 @traced
 def give_way(A, give):
-    """What each row gives beyond the answer of the trees: a share of that answer, and what knows no masses."""
+    """What a point gives beyond the answer of the trees: a share of it, the same in all directions (some of which the joints may
+    not have), and what knows no masses."""
+    return (give[0] * (1.0 / 3.0) * (A[0] + A[4] + A[8]) + give[1],) * 3
+
+
+@traced
+def give_way_each(A, give):
+    """The same of joints, which have nothing to do with each other."""
     return tuple(give[0] * A[4 * i] + give[1] for i in range(3))
 
 
@@ -279,7 +286,10 @@ def coupling(tree, params, work, block, k, s):
 def own_coupling(tree, params, work, block, k):
     """A of a block with itself; leaves block.soft."""
     A = coupling(tree, params, work, block, k, k)
-    block.soft[k] = give_way(A, block.give[k])
+    if is_of_joints(tree, block, k):
+        block.soft[k] = give_way_each(A, block.give[k])
+    else:
+        block.soft[k] = give_way(A, block.give[k])
     return softened(A, block.soft[k])
 
 
@@ -310,3 +320,5 @@ point_rows_adjoint = adjoint(point_rows, "point normal")
 spin_rows_adjoint = adjoint(spin_rows, "normal")
 point_demand_adjoint = adjoint(point_demand, "closing approach gap restitution stabilisation push_limit dt")
 spin_demand_adjoint = adjoint(spin_demand, "closing")
+give_way_adjoint = adjoint(give_way, "A give")
+give_way_each_adjoint = adjoint(give_way_each, "A give")

@@ -23,7 +23,7 @@ from .gauss_seidel import (
     diagonal_of,
     from_coupling,
     from_start,
-    give_reverse,
+    give_adjoint,
     prepare,
     row_steps_adjoint,
     with_mirror,
@@ -261,9 +261,7 @@ def own_adjoint(tree, params, block, block_bar, k):
     else:
         accumulate(block_bar.A, k, row_steps_adjoint(block.A[k], block.active[k], D_bar))
     accumulate(block_bar.soft, k, diagonal_of(block_bar.A[k]))
-    block_bar.give[k], block_bar.A[k] = give_reverse(
-        block.A[k], block.soft[k], block.give[k], block_bar.soft[k], block_bar.A[k]
-    )
+    give_adjoint(tree, block, block_bar, k, k, block_bar.soft[k])
     S = with_mirror(block_bar.A[k], block_bar.A[k])
     for side in range(2 * k, 2 * k + 2):
         t = tree.body_tree[block.body[side]]
