@@ -99,7 +99,14 @@ def cluster(seed: int, form: str = "auto", cone: bool = True, sweeps: int = 50, 
         for k, parent in enumerate((None, "l0")):
             held.add_link(f"l{k}", 0.7, (0.1, 0.02, 0.01), (0.01, 0.001, 0.0, 0.02, 0.0, 0.015))
             held.add_joint(
-                f"j{k}", "revolute", parent, f"l{k}", position=(0.1 * k, 0, 0), axis=(0.2, k, 1.0), limit=(-0.1, 2.0)
+                f"j{k}",
+                "revolute",
+                parent,
+                f"l{k}",
+                position=(0.1 * k, 0, 0),
+                axis=(0.2, k, 1.0),
+                limit=(-0.1, 2.0),
+                friction=0.1,
             )
             held.add_actuator(f"m{k}", f"j{k}")
         held.links["l1"].shapes.append(jg.Shape("sphere", (0.1,)))
@@ -118,7 +125,8 @@ def thrown_together(model: jg.Model, batch: int, seed: int) -> jg.State:
     q, qd = np.zeros((batch, count, 7)), rng.normal(size=(batch, count, 6))
     q[..., :3], q[..., 3:] = 0.15 * rng.normal(size=(batch, count, 3)), rng.normal(size=(batch, count, 4))
     q[..., 3:] /= np.linalg.norm(q[..., 3:], axis=-1, keepdims=True)
-    joints = rng.normal(size=(2, batch, more))
+    joints = -np.abs(rng.normal(size=(2, batch, more))) * [[[0.1]], [[1.0]]] - 0.1
+    joints[0, :, 1:] = -0.0995  # one joint beyond its limit, one just before it
     return jg.State(*(np.hstack([x.reshape(batch, -1), j]) for x, j in zip((q, qd), joints, strict=True)))
 
 
