@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -82,7 +83,8 @@ def gradcheck(
     search_roots: tuple[Path, ...] = (),
 ) -> int:
     """Say whether the gradient of a robot's motion can be trusted: how near its contacts are to changing, and a spot check
-    against differences. The exit code is 0 for a gradient that is exact and worth following, else 1.
+    against differences. The exit code is 0 for a gradient that is exact and worth following, else 1. Where shapes could touch
+    and none does, the robot is let fall until one does, and set down there.
 
     Args:
         file: The robot, URDF or MJCF.
@@ -100,7 +102,7 @@ def gradcheck(
     require({} if json else {"rich": "rich"}, "demo")
     import warnings
 
-    from .engine.gradcheck import spot_check
+    from .engine.gradcheck import set_down, spot_check
     from .model.errors import SimulationError
 
     if steps < 1:
@@ -111,6 +113,12 @@ def gradcheck(
     notes = list(dict.fromkeys(str(w.message) for w in said))
     try:
         check = spot_check(model, start, u, steps, seed)
+        # a start that was asked for is kept, whether anything touches there or not
+        is_idle = check.can_touch and not check.has_touched and height is None and state is None
+        found = set_down(model, start, u) if is_idle else None
+        if found is not None:
+            notes.append(f"nothing touches in the first {steps} steps: set down where it touches after {found[1]:g} s")
+            check = spot_check(model, found[0], u, steps, seed)
     except SimulationError as error:
         print(f"{file}: NO GRADIENT: {error}")
         return 1
@@ -128,11 +136,14 @@ def _placed(
     from .engine.gradcheck import lowest_point
     from .files import load, load_world
     from .files.xml import parse
+    from .model.arguments import checked_number
     from .model.arrays import State
     from .model.world import World
 
     if not file.is_file():
         raise UsageError(f"there is no file {file}")
+    if height is not None:
+        checked_number("--height", height)
     if parse(file).tag == "mujoco":
         if base is not None:
             raise UsageError("--base is for URDF files; an MJCF file says itself which of its bodies are free")
@@ -191,8 +202,15 @@ def _gradcheck_verdict(check: Any) -> str:
         return (
             f"NOT EXACT: the gradient and differences disagree{of}" if compared else f"UNKNOWN: nothing to compare{of}"
         )
+    if check.is_good and not check.has_touched:
+        return f"GOOD: the gradient is exact and worth following; nothing in this model can touch, no contact was exercised{of}"
     if check.is_good:
         return f"GOOD: the gradient is exact and worth following{of}"
+    if check.certificate.trusted and not check.has_touched:
+        return (
+            "NO CONTACT EXERCISED: the gradient is exact while nothing touches, which says nothing about contact; start where "
+            f"something does (--height, --state, --steps), or leave the ground out (--no-ground){of}"
+        )
     return f"EXACT, BUT NOT TO BE FOLLOWED: {check.certificate.reasons[0][0]}{of}"
 
 
@@ -223,10 +241,12 @@ def _gradcheck_json(file: Path, check: Any, notes: list[str]) -> str:
         "worst": None if worst is None else worst._asdict(), "condition": float(cert.condition[0]),
         "smallest_mode_margin": float(cert.mode_margin.min()), "nearest_switch": float(cert.gap.min()),
         "largest_impulse": float(cert.impulse.max()), "fastest_impact": float(cert.impact.max()),
+        "mismatch": float(cert.mismatch[0]), "distance": cert.distance,
         **{what: float(getattr(cert, what).mean()) for what in ("open", "sticking", "slipping")},
     }  # fmt: skip
     said = {
         "file": str(file), "good": check.is_good, "exact": check.is_exact, "trusted": bool(cert.trusted),
+        "touched": check.has_touched, "can_touch": check.can_touch,
         "verdict": _gradcheck_verdict(check), "reasons": cert.reasons[0], "certificate": _finite(figures), "notes": notes,
         "lines": [_finite(asdict(line)) for line in check.lines],
     }  # fmt: skip
@@ -374,6 +394,8 @@ def identify(
     from .optimize.progress import Stop, bar
     from .optimize.recording_file import read_recording, unknown_of
 
+    if segment is not None and segment < 1:
+        raise UsageError(f"--segment must be 1 or more samples, but is {segment}")
     model = _placed(file, ground, None, base, None, 1, dt, search_roots)[0]
     record, entries = read_recording(recording), [unknown_of(text) for text in unknowns]
     stop = Stop(iterations=iterations, patience=8)
@@ -448,9 +470,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command that the arguments name (by default those of the process); returns the exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
+        try:
+            return _answered(given or ["--help"])
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:  # who was reading has read enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141  # as of a process that the signal ended
+
+
+def _answered(given: list[str]) -> int:
+    """The exit code; what is wrong with the input is one line."""
+    try:
         require({"tyro": "tyro"}, "demo")
-        return _run(given or ["--help"])
-    except (UsageError, ValueError) as error:
+        return _run(given)
+    except BrokenPipeError:
+        raise
+    except (UsageError, ValueError, ArithmeticError, OSError) as error:
         print(f"jointgrad: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:

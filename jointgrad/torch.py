@@ -17,8 +17,10 @@ from torch import Tensor
 from torch.autograd import Function
 
 from .engine.call import Call, checked_call
+from .engine.rollout import OUTPUTS, check_options
 from .grafts.weights import blueprint_of, layers, with_layers
-from .model.arrays import PARAMS, Model
+from .model.arguments import check_flag, checked_count, checked_names
+from .model.arrays import PARAMS, Model, byte_count
 from .model.errors import InputError
 
 # shapes that a training loop meets again and again are checked once
@@ -38,8 +40,7 @@ class Simulator(torch.nn.Module):
 
     def __init__(self, model: Model, *, threads: int | None = None, on_nan: str = "raise") -> None:
         super().__init__()
-        if not isinstance(model, Model):
-            raise InputError(f"model must be what World.compile gives, but is {type(model).__name__}")
+        check_options(model, threads, on_nan)
         self.model = model
         self._call = functools.lru_cache(REMEMBERED_CALLS)(
             functools.partial(_call, model, threads=threads, on_nan=on_nan)
@@ -94,7 +95,11 @@ class Simulator(torch.nn.Module):
         then memory, such as "16 MB", may bound what is kept for the way back.
         """
         names, tensors = self._given(q, qd, u, force, params)
-        named = (outputs,) if isinstance(outputs, str) else tuple(outputs)
+        # the call is remembered by what it is asked, which must be of kinds that can be
+        named = checked_names("outputs", outputs, OUTPUTS, "output")
+        check_flag("only_last", only_last)
+        byte_count(memory)
+        steps = None if steps is None else checked_count("steps", steps)
         call = self._call(
             names, tuple(x.shape for x in tensors), steps=steps, outputs=named, only_last=only_last, memory=memory
         )

@@ -71,6 +71,18 @@ def tendon(terms=(("shoulder", 1.0),), actuator=None, **options):
     return edit
 
 
+def shaped(**values):
+    """A robot whose lower link has a ball with these values, given after it was made."""
+
+    def edit(robot):
+        ball = jg.Shape("sphere", (0.1,))
+        robot.link("lower").shapes.append(ball)
+        for name, value in values.items():
+            setattr(ball, name, value)
+
+    return edit
+
+
 ROBOTS = {
     "tendon over nothing": (tendon(()), ['tendon "cord"', "no terms"]),
     "tendon over an unknown joint": (tendon([("hip", 1.0)]), ['tendon "cord"', '"hip"', "does not exist"]),
@@ -126,6 +138,28 @@ ROBOTS = {
     "start NaN": (change("joint", "shoulder", initial=NAN), ["initial", 'joint "shoulder"', "finite"]),
     "start of two numbers": (change("joint", "shoulder", initial=(1, 2)), ['joint "shoulder"', "2 numbers", "has 1"]),
     "negative damping": (change("joint", "shoulder", damping=-1.0), ["damping", 'joint "shoulder"', "negative"]),
+    "mass as a text": (change("link", "upper", mass="1.0"), ["mass", 'link "upper"', "not a number"]),
+    "mass as a truth value": (change("link", "upper", mass=True), ["mass", 'link "upper"', "not a number"]),
+    "negative dry friction": (change("joint", "shoulder", friction=-1.0), ["friction", 'joint "shoulder"', "negative"]),
+    "dry friction NaN": (change("joint", "shoulder", friction=NAN), ["friction", 'joint "shoulder"', "finite"]),
+    "joint limit NaN": (change("joint", "shoulder", limit=(NAN, 1.0)), ["limit", 'joint "shoulder"', "finite"]),
+    "joint limit exchanged": (change("joint", "shoulder", limit=(1.0, -1.0)), ["limit", '"shoulder"', "lower end"]),
+    "joint limit of no place": (change("joint", "shoulder", limit=(INF, INF)), ["limit", '"shoulder"', "lower end"]),
+    "mimic NaN": (change("joint", "shoulder", mimic=("elbow", NAN, 0.0)), ["mimic", '"shoulder"', "finite"]),
+    "mimic of one number": (change("joint", "shoulder", mimic=("elbow", 1.0)), ["mimic", '"shoulder"', "offset"]),
+    "component no number": (change("actuator", "motor", component="x"), ["component", '"motor"', "whole number"]),
+    "negative friction of a shape": (shaped(friction=(-0.1,)), ["friction", "lower", "negative"]),
+    "friction of a shape NaN": (shaped(friction=(NAN,)), ["friction", "lower", "finite"]),
+    "shape of another kind": (shaped(kind="bal"), ["kind", '"bal"', "sphere, capsule"]),
+    "shape in another role": (shaped(role="collison"), ["role", '"collison"', 'did you mean "collision"']),
+    "shape at NaN": (shaped(position=(0, 0, NAN)), ["position", "lower", "finite"]),
+    "shape of no orientation": (shaped(orientation=(0, 0, 0, 0)), ["orientation", "quaternion of zero length"]),
+    "dimensions of contact": (shaped(contact={"condim": NAN}), ["condim", "nan", "1, 3, 4, 6"]),
+    "no shape": (lambda r: r.link("lower").shapes.append("sphere"), ["'sphere'", "jg.Shape"]),
+    "equality NaN": (
+        lambda r: r.constraints.append({"kind": "joint equality", "joint1": "shoulder", "polycoef": (NAN, 1.0)}),
+        ["polycoef", "joint equality", "finite"],
+    ),
     "negative armature": (change("joint", "shoulder", armature=-1.0), ["armature", 'joint "shoulder"', "negative"]),
     "unknown parent": (change("joint", "elbow", parent="uper"), ['joint "elbow"', '"uper"', "no such link"]),
     "kind changed to an unknown one": (change("joint", "elbow", kind="ball"), ['"elbow"', '"ball"', "spherical"]),
@@ -186,6 +220,36 @@ def test_part(name):
 
 
 WORLDS = {
+    "negative friction of the ground": (
+        lambda: jg.World().add_ground(friction=-1.0),
+        ["friction", '"ground"', "negative"],
+    ),
+    "friction of the ground NaN": (lambda: jg.World().add_ground(friction=NAN), ["friction", '"ground"', "finite"]),
+    "height of the ground NaN": (lambda: jg.World().add_ground(height=NAN), ["height", '"ground"', "finite"]),
+    "restitution below zero": (lambda: jg.World().add_ground(restitution=-1), ["restitution", '"ground"', "negative"]),
+    "ground without a name": (lambda: jg.World().add_ground(name=""), ["name", "ground"]),
+    "no room for contacts": (lambda: arm().compile(max_contacts=-5), ["max_contacts", "whole number from 1", "-5"]),
+    "constraints as a text": (lambda: arm().compile(constraints="no"), ["constraints", "True or False", "'no'"]),
+    "sweeps of a half": (lambda: arm().compile(contact=jg.Impulse(sweeps=2.5)), ["sweeps", "whole number", "2.5"]),
+    "unknown law of friction": (
+        lambda: arm().compile(contact=jg.Spring(friction_law="colomb")),
+        ["friction_law", '"colomb"', 'did you mean "coulomb"'],
+    ),
+    "exponent of zero": (
+        lambda: arm().compile(contact=jg.Spring(exponent=0.0)),
+        ["exponent", "Spring", "more than zero"],
+    ),
+    "unknown option of a pair": (
+        lambda: jg.World().pair("a", "b", fricton=1.0),
+        ['"fricton"', 'did you mean "friction"'],
+    ),
+    "pair without names": (lambda: jg.World().pair(None, "b"), ["two names", "None"]),
+    "kind of a shape": (lambda: jg.Shape("ball"), ['"ball"', "sphere, capsule"]),
+    "role of a shape": (
+        lambda: jg.Shape("box", (1, 1, 1), role="collison"),
+        ['"collison"', 'did you mean "collision"'],
+    ),
+    "base of a robot": (lambda: jg.Description("r", base="fre"), ['"fre"', 'did you mean "free"']),
     "unknown integrator": (lambda: arm().compile(integrator="euler"), ['"euler"', "semi_implicit, explicit, rk4"]),
     "no time step": (lambda: arm().compile(dt=0.0), ["dt", "more than zero", "0"]),
     "time step NaN": (lambda: arm().compile(dt=NAN), ["dt", "nan"]),
@@ -197,7 +261,7 @@ WORLDS = {
         lambda: jg.World().add(arm()).add(arm()).compile(),
         ["two links", '"lower"', "name="],
     ),
-    "unknown base": (lambda: jg.World().add(arm(), base="loose"), ['"free" or "fixed"', '"loose"']),
+    "unknown base": (lambda: jg.World().add(arm(), base="loose"), ["free, fixed", '"loose"']),
     "orientation of zero length": (
         lambda: jg.World().add(arm(), orientation=(0, 0, 0, 0)).compile(),
         ["quaternion", "not all are zero"],
@@ -255,6 +319,12 @@ VALUES = {
     ),
     "limit without a row": (entry("joint.limit", (1, 0), -0.5), ["joint.limit", '"shoulder"', "without limit"]),
     "no time step": (lambda m: {"world.dt": 0.0}, ["world.dt", "more than zero"]),
+    "negative density": (lambda m: {"world.density": -1.0}, ["world.density", "negative (-1)"]),
+    "negative margin": (lambda m: {"world.limit_margin": -1.0}, ["world.limit_margin", "negative"]),
+    "margin without end": (lambda m: {"world.limit_margin": INF}, ["world.limit_margin", "not finite"]),
+    "force limit exchanged": (entry("actuator.force_limit", 0, (1.0, -1.0)), ["force_limit", '"motor"', "lower end"]),
+    "quaternion without end": (entry("joint.placement", (2, 3), 1e200), ["joint.placement", '"elbow"', "quaternion"]),
+    "axis without end": (entry("joint.axis", (1, 1), 1e200), ["joint.axis", '"shoulder"', "axis"]),
     "two batches": (
         lambda m: {"link.mass": np.ones((3, 2)), "link.com": np.zeros((4, 2, 3))},
         ['"link.com"', "4 environments", "3"],
@@ -304,6 +374,14 @@ CALLS = {
     "quaternion of zero length": (
         lambda m, s, u: jg.rollout(m, jg.State(changed(s.q, (1, slice(1, 5)), 0.0), s.qd), u),
         ["state.q", "quaternion of zero length", "1 to 4"],
+    ),
+    "quaternion without end": (
+        lambda m, s, u: jg.rollout(m, jg.State(changed(s.q, (1, 1), 1e200), s.qd), u),
+        ["state.q", "quaternion", "1 to 4"],
+    ),
+    "quaternion of next to nothing": (
+        lambda m, s, u: jg.step(m, jg.State(1e-200 * s.q, s.qd), u[0]),
+        ["state.q", "quaternion", "1 to 4"],
     ),
     "no State": (lambda m, s, u: jg.rollout(m, (s.q, s.qd), u), ["State(q, qd)", "tuple"]),
     "u of the wrong shape": (
@@ -408,7 +486,47 @@ def test_unphysical_inertia_may_be_let_through():
     with pytest.warns(jg.UnphysicalWarning, match='link "upper"'):
         model = robot.compile(unphysical="warn")
     assert np.isfinite(jg.step(model, model.initial_state()).qd).all()
-    message(jg.ModelError, lambda: robot.compile(unphysical="ignore"), '"error" or "warn"', "ignore")
+    message(jg.ModelError, lambda: robot.compile(unphysical="ignore"), 'unphysical "ignore"', "error, warn")
+
+
+@pytest.mark.parametrize("length", [1e200, 1e-200, 1e308, 5e-324])
+def test_quaternions_of_any_length(length):
+    """A quaternion (0, l, 0, 0), or an axis, is that of length 1 for every l that is not zero."""
+    for place in ("joint", "base", "axis"):
+        found, wanted = oriented(place, length), oriented(place, 1.0)
+        np.testing.assert_array_equal(found.initial_state().q, wanted.initial_state().q)
+        for name in ("joint.placement", "joint.axis", "shape.placement"):
+            np.testing.assert_array_equal(found.params[name], wanted.params[name])
+
+
+def oriented(place: str, length: float) -> jg.Model:
+    turn = (0.0, length, 0.0, 0.0)
+    robot = jg.Description("one", base="free")
+    robot.add_link("body", 1.0, inertia=(0.1, 0.1, 0.1)).shapes.append(jg.Shape("sphere", (0.1,), orientation=turn))
+    robot.add_link("more", 1.0, inertia=(0.1, 0.1, 0.1))
+    options = {"orientation": turn} if place == "joint" else {"axis": turn[:3]} if place == "axis" else {}
+    robot.add_joint("turn", "revolute", "body", "more", **options)
+    return jg.World().add(robot, orientation=turn if place == "base" else (1, 0, 0, 0)).compile()
+
+
+def test_numbers_in_another_unit_are_told_once():
+    """A step of a second, and hinges that turn by whole numbers far beyond a turn."""
+    with pytest.warns(jg.UnstableWarning, match="dt is 1 s.* or 0.001 if milliseconds") as said:
+        arm().compile(dt=1.0)
+    assert len(said) == 1
+    robot = arm()
+    robot.joint("shoulder").limit = (-90.0, 90.0)
+    with pytest.warns(jg.UnphysicalWarning, match='"shoulder" is \\(-90, 90\\) rad.*degrees') as said:
+        robot.compile()
+    assert len(said) == 1
+    robot.joint("shoulder").limit = (-2 * np.pi, 7.0)
+    robot.compile(dt=0.1)
+
+
+def test_friction_of_a_file():
+    """A geom whose friction is negative is refused when its world is compiled."""
+    text = '<mujoco><worldbody><body><freejoint/><geom size="1" friction="-1"/></body></worldbody></mujoco>'
+    message(jg.ModelError, lambda: jg.load_world(text).compile(), "friction", "negative")
 
 
 def test_negative_damping_of_a_tendon():

@@ -23,11 +23,11 @@ def ball(friction=0.5, contact=None, height=RADIUS, **options):
     return world.compile(dt=DT, contact=contact or jg.Impulse(compliance=0.0, softness=SOFT))
 
 
-def pushed(model, force, steps=1):
-    """A motion under a steady push along x, and its certificate."""
+def pushed(model, force, steps=1, distance=5e-3):
+    """The certificate of a motion under a steady push along x."""
     push = np.zeros((model.n_links, 6))
     push[0, 0] = force
-    return jg.rollout(model, model.initial_state(), steps=steps, force=push).certificate()
+    return jg.rollout(model, model.initial_state(), steps=steps, force=push).certificate(distance)
 
 
 # closed forms ------------------------------------------------------------------------------------------------------------
@@ -98,9 +98,95 @@ def test_condition_is_that_of_the_contact_matrix():
 def test_springs_are_counted():
     model = ball(contact=jg.Spring(), height=RADIUS - 1e-3)
     state = jg.State(model.initial_state().q, np.array([1.0, 0, 0, 0, 0, 0]))
-    cert = jg.rollout(model, state, steps=1).certificate()
+    motion = jg.rollout(model, state, steps=1)
+    cert = motion.certificate(distance=1e-5)
     assert (cert.open[0], cert.sticking[0], cert.slipping[0]) == (0, 0, 1)
     assert cert.trusted and "1 slipping" in str(cert)
+    # it is pressed by a millimetre, and farther up not at all
+    assert not motion.certificate(distance=5e-3).trusted
+
+
+# limits of actuators, slack of tendons, corners of networks -----------------------------------------------------------------
+
+
+def slide(integrator="semi_implicit", tendon=None, **actuator):
+    """A mass on a rail, with an actuator or a tendon with slack between -0.1 and 0.1 m."""
+    robot = jg.Description("cart", base="fixed")
+    robot.add_link("rail")
+    robot.add_link("cart", MASS, inertia=(INERTIA,) * 3)
+    robot.add_joint("x", "prismatic", "rail", "cart", axis=(1, 0, 0))
+    if actuator:
+        robot.add_actuator("motor", "x", **actuator)
+    if tendon is not None:
+        robot.add_tendon("rope", [("x", 1.0)], stiffness=50.0, rest=tendon)
+    return jg.World(gravity=(0, 0, 0)).add(robot).compile(dt=DT, integrator=integrator)
+
+
+@pytest.mark.parametrize("integrator", ["semi_implicit", "rk4"])
+def test_limits_of_actuators_are_in_the_certificate(integrator):
+    model = slide(integrator, kind="position", gain=100.0, control_limit=(-1.0, 1.0), force_limit=(-20.0, 20.0))
+
+    def looked_at(u):
+        return jg.rollout(model, model.initial_state(), np.full((1, 1), u)).certificate()
+
+    # the force, 100 u, is nearer to its limit than the control, as shares of 40 N and of 2
+    np.testing.assert_allclose([looked_at(u).limit[0] for u in (0.1, 0.3, 0.96)], [0.25, 0.25, 0.02], rtol=1e-3)
+    codes = [looked_at(u).signature[0] for u in (0.1, 0.11, 0.3, 0.31, 1.1, -0.3)]
+    assert codes[0] == codes[1] and codes[2] == codes[3] and len(set(codes)) == 4
+    assert looked_at(0.19).trusted and not looked_at(0.2 * (1 - 1e-9)).trusted
+    assert 'actuator "motor" is at a limit' in str(looked_at(1.0))
+    assert not np.isfinite(
+        jg.rollout(slide(kind="torque"), model.initial_state(), np.ones((1, 1))).certificate().limit[0]
+    )
+
+
+def test_slack_of_a_tendon_is_in_the_certificate():
+    model = slide(tendon=(-0.1, 0.1))
+
+    def looked_at(x):
+        return jg.rollout(model, jg.State(np.array([x]), np.zeros(1)), steps=1).certificate()
+
+    np.testing.assert_allclose([looked_at(x).limit[0] for x in (0.05, -0.16)], [0.25, 0.3], rtol=1e-9)
+    codes = [looked_at(x).signature[0] for x in (0.05, -0.02, 0.2, -0.2)]
+    assert codes[0] == codes[1] and len(set(codes)) == 3
+    assert looked_at(0.05).trusted and not looked_at(0.1 + 1e-9).trusted and 'tendon "rope"' in str(looked_at(0.1))
+    # one rest length leaves no slack, and no corner
+    one = slide(tendon=(0.1, 0.1))
+    assert np.isinf(jg.rollout(one, jg.State(np.array([0.1]), np.zeros(1)), steps=1).certificate().limit[0])
+
+
+def test_every_evaluation_of_a_step_is_looked_at():
+    """The tendon comes taut within the step: its first evaluation is slack, its last is not."""
+    model = slide("rk4", tendon=(-0.1, 0.1))
+    codes = [
+        jg.rollout(model, jg.State(np.array([0.0999]), np.array([v])), steps=1).certificate().signature[0]
+        for v in (0.0, 0.01, 0.15, 1.0)
+    ]
+    assert codes[0] == codes[1] and len(set(codes)) == 3
+
+
+def test_corners_of_networks_are_in_the_signature():
+    model = jg.graft(slide(), "joint.force", ["joint.velocity"], jg.MLP((1,), "relu"))
+    model = model.replace({"graft.weight": np.array([1.0, 0.0, 1.0, 0.0])})
+    codes = [
+        jg.rollout(model, jg.State(np.zeros(1), np.array([v])), steps=1).certificate().signature[0]
+        for v in (0.5, 0.6, -0.5)
+    ]
+    assert codes[0] == codes[1] != codes[2]
+
+
+def test_what_networks_change_is_what_is_judged():
+    """A network that stands in for restitution makes the ball bounce as the number itself does, and is judged alike."""
+    plain, grafted = ball(restitution=0.7), ball(restitution=0.0)
+    grafted = jg.graft(grafted, "pair.restitution", ["link.velocity"], jg.MLP(()), sees="all", mode="replace")
+    weights = np.zeros_like(grafted.params["graft.weight"])
+    weights[-1] = 0.7
+    grafted = grafted.replace({"graft.weight": weights, "pair.margin": plain.params["pair.margin"]})
+    state = jg.State(np.array([0, 0, 0.15, 1, 0, 0, 0.0]), np.array([0, 0, -1.0, 0, 0, 0]))
+    one, other = (jg.rollout(model, state, steps=100).certificate() for model in (plain, grafted))
+    for figure in ("margin", "mode_margin", "gap", "impact", "bounce", "signature"):
+        np.testing.assert_allclose(getattr(other, figure), getattr(one, figure), rtol=1e-9, err_msg=figure)
+    assert other.bounce.max() > 1.0 and not other.trusted
 
 
 # batches -----------------------------------------------------------------------------------------------------------------
@@ -143,7 +229,9 @@ def test_an_outcome_on_an_edge_is_not_trusted():
     force = 0.2 * NORMAL / tangential(1.0)
     assert not pushed(ball(0.2), force * (1 + 1e-10)).trusted
     assert "on an edge" in str(pushed(ball(0.2), force * (1 + 1e-10)))
-    assert pushed(ball(0.2), force * 1.01).trusted and pushed(ball(0.2), force * 0.99).trusted
+    assert all(pushed(ball(0.2), force * part, distance=1e-7).trusted for part in (0.99, 1.01))
+    # a push that just suffices to slip: a little speed the other way, and it sticks
+    assert not pushed(ball(0.2), force * 1.01).trusted
 
 
 def test_a_problem_that_is_not_solved_is_not_trusted():
@@ -177,6 +265,93 @@ def test_a_bounce_is_not_trusted_and_rightly_so():
     assert not motion.certificate().trusted and "bounces" in str(motion.certificate())
     # without the bounce there is nothing to distrust
     assert last(0.3).certificate().trusted
+
+
+def by_height(model, height, velocity, steps, coordinate, step):
+    """Of the last state, one coordinate's derivative by the height of the start, its slope over a step, and the certificate."""
+
+    def thrown(z):
+        return jg.rollout(model, jg.State(np.array([0, 0, z, 1, 0, 0, 0.0]), np.array(velocity)), steps=steps)
+
+    motion = thrown(height)
+    ends = [thrown(height + h).last.q[coordinate] for h in (step, -step)]
+    bar = np.eye(model.nq)[coordinate]
+    return motion.backward(q_bar=bar).q[2], (ends[0] - ends[1]) / (2 * step), motion.certificate()
+
+
+@pytest.mark.parametrize("height, wanted", [(0.3, 0.144), (0.2003, 0.204)])
+def test_a_landing_that_sticks_is_not_trusted(height, wanted):
+    """A ball lands while it moves along the ground at 1 m/s, and rolls on more slowly. The later it lands, the longer it flies at
+    full speed; the gradient, which cannot move the step of the landing, has another slope."""
+    # of the speed, friction takes I / (I + m r^2); flight is longer by 1 / v for every metre
+    taken = INERTIA / (INERTIA + MASS * RADIUS**2)
+    np.testing.assert_allclose(taken / np.sqrt(2 * G * (height - RADIUS)), wanted, rtol=5e-3)
+    gradient, slope, cert = by_height(ball(1.0), height, [1.0, 0, 0, 0, 0, 0], 400, 0, 0.009)
+    np.testing.assert_allclose(slope, wanted, rtol=0.02)
+    assert gradient > 1.25 * slope
+    assert not cert.trusted and "something lands" in str(cert)
+
+
+def test_a_slow_bounce_is_not_trusted():
+    model = ball(restitution=1.0).replace({"world.gravity": np.zeros(3)})
+    gradient, slope, cert = by_height(model, 0.10405, [0, 0, -0.089, 0, 0, 0], 100, 2, 0.002)
+    assert gradient > 0.99 and slope < -0.9 and not cert.trusted and "bounces" in str(cert)
+    assert not cert.trusted_for(q_bar=np.eye(model.nq)[2])
+
+
+def test_a_spring_is_trusted_where_steps_resolve_its_bounce():
+    def looked_at(dt):
+        model = ball(contact=jg.Spring(stiffness=1e5, damping=0.0), height=0.25).replace({"world.dt": np.array(dt)})
+        return by_height(model, 0.2503, [0, 0, -1.0, 0, 0, 0], round(0.4 / dt), 2, 0.01)
+
+    for dt, holds in ((1e-2, False), (1e-3, True)):
+        gradient, slope, cert = looked_at(dt)
+        assert (abs(gradient - slope) < 0.1 * abs(slope)) == holds
+        assert cert.trusted_for(q_bar=np.eye(7)[2]) == holds
+
+
+def test_tumbling_boxes_are_not_trusted_where_the_gradient_points_the_other_way():
+    world = jg.World()
+    for k in range(2):
+        robot = jg.Description("box", base="free")
+        robot.add_link("box", 1.0, inertia=(4e-3, 5e-3, 6e-3)).shapes.append(jg.Shape("box", (0.1, 0.08, 0.06)))
+        world.add(robot, name=f"b{k}", position=(0.25 * k, 0, 0.3))
+    model, rng, batch = world.add_ground(friction=0.5).compile(dt=DT), np.random.default_rng(4), 16
+    q = np.repeat(model.initial_state().q[None], batch, 0)
+    qd = rng.normal(size=(batch, model.nv))
+    motion = jg.rollout(model, jg.State(q, qd), steps=500)
+    slope = motion.backward(q_bar=np.tile(np.eye(model.nq)[0], (batch, 1))).qd
+    way = 1e-3 * slope / np.linalg.norm(slope, axis=1, keepdims=True)
+    ends = [jg.rollout(model, jg.State(q, qd + sign * way), steps=500).last.q[:, 0] for sign in (1, -1)]
+    points_back = ends[0] < ends[1]
+    assert points_back.sum() >= 2 and not motion.certificate().trusted[points_back].any()
+
+
+def test_copies_start_where_the_contacts_of_the_start_let_them():
+    """A box at rest on the ground has nowhere to go, one that slides goes along it: neither is lifted nor buried."""
+    robot = jg.Description("box", base="free")
+    robot.add_link("box", MASS, inertia=(INERTIA,) * 3).shapes.append(jg.Shape("box", (0.1, 0.1, 0.1)))
+    model = jg.World().add(robot, position=(0, 0, 0.1)).add_ground(friction=0.5).compile(dt=DT)
+    rest = jg.rollout(model, model.initial_state(), steps=50).certificate()
+    assert rest.mismatch[0] < 0.1 and rest.trusted
+    slides = jg.State(model.initial_state().q, np.array([1.0, 0, 0, 0, 0, 0]))
+    assert jg.rollout(model, slides, steps=50).certificate().trusted
+
+
+def test_an_environment_is_probed_as_it_would_be_alone():
+    model, rng = ball(0.5), np.random.default_rng(1)
+    friction = np.full((5, *model.params["pair.friction"].shape), 0.5) * rng.uniform(0.2, 2, size=(5, 1))
+    q, qd = np.repeat(model.initial_state().q[None], 5, 0), rng.normal(size=(5, 6))
+    q[:, 2] += rng.uniform(0, 0.1, size=5)
+    many = jg.rollout(model.replace({"pair.friction": friction}), jg.State(q, qd), steps=120).certificate()
+    for env in (0, 4):
+        one = jg.rollout(model.replace({"pair.friction": friction[env]}), jg.State(q[env], qd[env]), steps=120)
+        np.testing.assert_allclose(one.certificate().mismatch, many.mismatch[env], rtol=1e-9)
+
+
+def test_a_distance_that_is_none():
+    with pytest.raises(jg.InputError, match="distance must be"):
+        pushed(ball(), 1.0, distance=0.0)
 
 
 def test_what_left_the_finite_numbers_is_not_trusted():
@@ -248,6 +423,22 @@ def test_gradcheck_stands_a_robot_on_the_ground(files, capsys):
     assert "4 sticking" in out
     code, out, _ = checked(capsys, files / "box.urdf", "--base", "free", "--height", 0.5, "--steps", 20, "--json")
     assert json.loads(out)["certificate"]["sticking"] == 0 and json.loads(out)["certificate"]["worst"] is None
+    # in the air nothing is tried, and that is said
+    assert code == 1 and not json.loads(out)["touched"] and "NO CONTACT EXERCISED" in json.loads(out)["verdict"]
+
+
+def test_gradcheck_lets_fall_what_does_not_touch(files, capsys):
+    """A ball 0.2 m above the floor touches it after sqrt(2 h / g) = 0.2 s; it is checked there, at rest."""
+    code, out, _ = checked(capsys, files / "scene.xml", "--json")
+    said = json.loads(out)
+    assert code == 0 and said["touched"] and said["certificate"]["sticking"] + said["certificate"]["slipping"] > 0
+    assert any("set down where it touches after 0.2" in note for note in said["notes"])
+
+
+def test_gradcheck_of_what_cannot_touch(files, capsys):
+    (files / "bare.urdf").write_text(URDF.replace("collision>", "visual>"))
+    code, out, _ = checked(capsys, files / "bare.urdf", "--base", "free")
+    assert code == 0 and "no contact was exercised" in out.splitlines()[-1]
 
 
 def test_gradcheck_notices_a_wrong_gradient(files, capsys, monkeypatch):

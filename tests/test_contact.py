@@ -335,6 +335,43 @@ def test_joint_limit_stops_a_pendulum():
     np.testing.assert_allclose(away.qd, 2.5e-4 * 3 * (3.0 + G / 2 * np.sin(0.3)), rtol=1e-6)
 
 
+@pytest.mark.parametrize("width", [0.0, 5e-4, 1.9e-3])
+@pytest.mark.parametrize("side", [-1.0, 1.0])
+def test_a_narrow_range_holds_on_both_sides(width, side):
+    """A joint whose range is a fraction of what it would move in a step: thrown or pressed, it leaves it to neither side."""
+    model = arm_of([1.0], limit=(-width / 2, width / 2)).compile(dt=1e-2, gravity=(0, 0, 0))
+    for place in (-width / 2, 0.0, width / 2):
+        thrown = rolled(model, start(model, q=[place], qd=[5.0 * side]), 0.5)
+        assert np.abs(thrown.q).max() < width / 2 + 1e-6
+        pressed = rolled(model, start(model, q=[place]), 0.5, u=[20.0 * side])
+        assert np.abs(pressed.q).max() < width / 2 + 1e-6
+        np.testing.assert_allclose(pressed.last.q, side * width / 2, atol=1e-6)
+
+
+def test_a_range_of_nothing_is_a_fixed_joint():
+    """The second rod of an arm whose first joint has the range (0, 0) swings as if that joint were fixed: what the swing
+    pulls at it changes sides."""
+    held, fixed = arm_of([1.0, 0.7]), arm_of([1.0, 0.7])
+    held.joint("joint0").limit = (0.0, 0.0)
+    fixed.joint("joint0").kind = "fixed"
+    del fixed.actuators["motor0"]
+    model, truth = held.compile(), fixed.compile()
+    motion = rolled(model, start(model, q=[0.0, 1.0], qd=[0.0, 6.0]), 1.0)
+    np.testing.assert_allclose(motion.q[:, 0], 0.0, atol=1e-7)
+    np.testing.assert_allclose(motion.q[:, 1], rolled(truth, start(truth, q=[1.0], qd=[6.0]), 1.0).q[:, 0], atol=1e-3)
+
+
+def test_a_range_becomes_narrow_only_by_description():
+    """A joint with one row for both limits is refused a range in which both act at once, by either parameter."""
+    model = arm_of([1.0], limit=(-1.0, 1.0)).compile()
+    frame = model.joint("joint0")
+    narrow = model.params["joint.limit"].copy()
+    narrow[frame] = 0.0
+    for values in ({"joint.limit": narrow}, {"world.limit_margin": 1.1}):
+        with pytest.raises(jg.InputError, match='"joint0" is narrower than twice world.limit_margin'):
+            model.replace(values)
+
+
 def test_dry_friction_of_a_joint():
     """Below its breakaway torque the joint does not move; above, qdd = (tau - friction) / I; let go, it stops after
     I w / friction."""

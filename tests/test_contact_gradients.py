@@ -332,6 +332,19 @@ def looped() -> jg.Model:
     return robot.compile(dt=2e-3, contact=jg.Impulse(sweeps=12))
 
 
+def narrow() -> jg.Model:
+    """An arm with ranges narrower than a step, thrown and pressed at both their ends."""
+    robot = jg.Description("narrow")
+    for k in range(3):
+        robot.add_link(f"link{k}", 0.5 + 0.1 * k, (0.05, 0.02 * k, 0.1), (0.02, 0.001, 0.002, 0.025, -0.001, 0.03))
+        options = [dict(limit=(-6e-4, 9e-4)), dict(friction=0.1), dict(limit=(-9e-4, 6e-4), kind="prismatic")][k]
+        kind, axis = options.pop("kind", "revolute"), (0.2 * k, 1.0, 0.3)
+        parent = f"link{k - 1}" if k else None
+        robot.add_joint(f"joint{k}", kind, parent, f"link{k}", position=(0.1, 0.0, 0.2), axis=axis, **options)
+        robot.add_actuator(f"motor{k}", f"joint{k}")
+    return robot.compile(dt=2e-3, contact=jg.Impulse(sweeps=12))
+
+
 def tie_case(which: str, steps: int) -> ContactCase:
     rng = np.random.default_rng(2)
     if which == "joints":
@@ -343,6 +356,10 @@ def tie_case(which: str, steps: int) -> ContactCase:
         q[1, first + 2], q[1, first] = -0.203, -0.304
         qd[2, -6:] += rng.choice((-1.0, 1.0), 6) * 1.5  # all slip
         q[3, first + 4] = 0.506
+    elif which == "narrow":
+        model = narrow()
+        q, qd = np.zeros((4, 3)), np.array([[3.0, 1.0, -2.0], [-3.0, -1.0, 2.0], [1e-3, 0.5, 2e-3], [0.1, -0.2, 0.3]])
+        q[:, [0, 2]] = [[2e-4, 0.0], [1e-4, -1e-4], [1e-4, -2e-4], [1.1e-3, -1.1e-3]]
     else:
         model = looped()
         q, qd = np.repeat(model.initial_state().q[None], 4, 0), 0.3 * rng.normal(size=(4, model.nv))
@@ -350,9 +367,10 @@ def tie_case(which: str, steps: int) -> ContactCase:
     return contact_case(model, q, qd, steps)
 
 
-@pytest.mark.parametrize("which", ["joints", "loops"])
+@pytest.mark.parametrize("which", ["joints", "narrow", "loops"])
 def test_ties(which):
-    """Limits reached and not, dry friction that holds and slips, mimic joints, closed and open loops, a weld."""
+    """Limits reached and not, ranges narrower than a step, dry friction that holds and slips, mimic joints, closed and open
+    loops, a weld."""
     check(tie_case(which, 1), most=8)
 
 

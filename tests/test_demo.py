@@ -31,7 +31,7 @@ def test_the_ball_rests_on_the_mark(folder):
 def test_learning_improves(folder):
     with (folder / "learning.csv").open() as file:
         best = [float(row["best"]) for row in csv.DictReader(file)]
-    assert len(best) > 2 and all(np.diff(best) <= 0)
+    assert len(best) > 2 and best[-1] < 1e-2 * best[0]
 
 
 def test_the_page_stands_alone(folder):

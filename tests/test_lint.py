@@ -182,7 +182,7 @@ def test_finding_and_its_repaired_twin(case):
 def test_only_what_is_wrong_is_found():
     """A bad file of this list has one fault, so that the other findings are silent about it."""
     several = {"negative mass", "large shape", "large offset", "no limit", "unknown link", "two parents", "robot without a name",
-               "radians", "massless leaf", "unused asset"}  # fmt: skip
+               "radians", "massless leaf", "unused asset", "mesh"}  # fmt: skip
     for case, (code, _, _, bad, _) in CASES.items():
         if case not in several:
             assert {f.code for f in lint(bad)} <= {code, "inertia-zero", "missing-name"}, case
@@ -484,3 +484,15 @@ def test_open_files_and_nonsense():
     assert lint(io.BytesIO(arm().encode())) == []
     for unreadable in (io.StringIO(""), io.BytesIO(b"\xff\xfe\xff"), "no such file.urdf", 17):
         assert [f.code for f in lint(unreadable)] == ["not-readable"]
+
+
+def test_shapes_that_do_not_touch_are_named():
+    """Kinds that the engine leaves out of contact, by link or their own name; what is only looked at is not."""
+    robot = jg.Description("r")
+    parts = [("foot", "cylinder", 2, "both"), ("head", "ellipsoid", 3, "visual"), ("toe", "sphere", 1, "both")]
+    for name, kind, count, role in parts:
+        size = (0.1,) * count
+        robot.add_link(name, 1.0, inertia=(0.1, 0.1, 0.1)).shapes.append(jg.Shape(kind, size, role=role))
+    found = [f for f in lint(robot) if f.code == "no-contact"]
+    assert [f.severity for f in found] == ["note"] and '"foot"' in found[0].message and "cylinder" in found[0].message
+    assert "head" not in found[0].message and "toe" not in found[0].message

@@ -92,9 +92,11 @@ NOTED = {"ant": {"armature"}}
 
 
 def test_the_linter_finds_nothing(robot, name):
-    """Neither in the robot nor in the MJCF file that it is written to."""
-    assert {f.code for f in lint(robot)} == NOTED.get(name, set())
-    assert {f.code for f in lint(jg.to_mjcf(robot))} == NOTED.get(name, set())
+    """Neither in the robot nor in the MJCF file that it is written to, but for shapes that do not touch yet."""
+    kinds = {s.kind for link in robot.links.values() for s in link.shapes if s.role != "visual"}
+    noted = NOTED.get(name, set()) | ({"no-contact"} if kinds & {"cylinder", "ellipsoid", "mesh"} else set())
+    assert {f.code for f in lint(robot)} == noted
+    assert {f.code for f in lint(jg.to_mjcf(robot))} == noted
 
 
 def test_the_calf_of_a1_is_one_that_can_be():

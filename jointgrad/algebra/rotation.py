@@ -48,7 +48,9 @@ def advanced(quat, turn):
     """Unit quaternion after a rotation vector `turn` in the body's own axes: the exponential map."""
     half = scale(turn, 0.5)
     c, s = sinc_of_square(dot(half, half))
-    return scale(quaternion_product(quat, (c, *scale(half, s))), inverse(root(dot(quat, quat))))
+    length = dot(quat, quat)
+    # of a length beyond all numbers the inverse is zero, and so would be the quaternion; as NaN it is seen and told
+    return scale(quaternion_product(quat, (c, *scale(half, s))), inverse(root(length)) + (length - length))
 
 
 # |B_2k| / (2k)!, k = 1, 2, ...: the series of (1 - (a/2) cot(a/2)) / a^2 in a^2, good to 1e-15 up to a = 1

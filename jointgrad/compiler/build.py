@@ -8,7 +8,7 @@ import numba
 from numba import types
 
 from . import emit, exchange, lanes
-from .cache import Code
+from .cache import CannotCompile, Code
 from .kernel import Inlined, Kernel, Library, Sweep, with_globals
 from .trace import Traced
 
@@ -44,6 +44,8 @@ def machine_code(library: Library, kernel: Kernel) -> Code:
     pack = lanes.PackType(library.lanes, library.parts)
     fn = with_globals(kernel.fn, _substitution(library, pack))
     arguments = [lanes.TableType(library.schema, table, pack) for table in kernel.tables]
+    if numba.config.DISABLE_JIT:
+        raise CannotCompile("NUMBA_DISABLE_JIT is set, and the engine is compiled by numba: unset it")
     dispatcher = numba.njit(**_OPTIONS)(fn)
     dispatcher.compile(types.void(*arguments))
     result = next(iter(dispatcher.overloads.values()))

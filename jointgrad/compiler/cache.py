@@ -35,11 +35,20 @@ class Code(NamedTuple):
     machine: bytes
 
 
+class CannotCompile(RuntimeError):
+    """Something outside the package keeps code from being made or kept."""
+
+
 def folder() -> Path:
     given = os.environ.get("JOINTGRAD_CACHE")
     if given:
         return Path(given)
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    try:
+        base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    except RuntimeError:
+        raise CannotCompile(
+            "there is no home folder to keep compiled code in: set JOINTGRAD_CACHE to a folder"
+        ) from None
     return Path(base) / "jointgrad"
 
 

@@ -15,9 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from ..model.arrays import PARAMS, Model, State
+from ..model.arguments import check_flag, checked_count, checked_names
+from ..model.arrays import PARAMS, Model, State, byte_count
 from ..model.errors import InputError
-from .rollout import OUTPUTS, Gradient, Trajectory, _names_among, known_motion, rollout, step, step_adjoint
+from .rollout import OUTPUTS, Gradient, Trajectory, check_options, known_motion, rollout, step, step_adjoint
 from .runtime import controls_hint
 
 Shapes = Mapping[str, tuple[int, ...]]
@@ -180,6 +181,9 @@ def checked_call(
     model: Model, shapes: Shapes, *, steps: int | None = None, is_step: bool = False, **options: Any
 ) -> Call:
     """The call for arrays of these shapes, or an error that names the array, what it must be and what came."""
+    check_options(model, options.get("threads"), options.get("on_nan", "raise"))
+    byte_count(options.get("memory"))
+    check_flag("only_last", options.get("only_last", False))
     q, nq = shapes["q"], model.nq
     if q[-1:] != (nq,) or len(q) > 2:
         raise InputError(f"q has shape {q}, but must have ({nq},) or (batch, {nq})")
@@ -192,7 +196,7 @@ def checked_call(
         _check("u", shapes["u"], (*batch, model.nu), functools.partial(controls_hint, model))
     has_time = _check_force(model, shapes.get("force"), batch, n_steps)
     own = frozenset(n for n in shapes if n not in (*STATE, "u", "force") and _check_param(model, n, shapes[n], batch))
-    options["outputs"] = _names_among("output", options.get("outputs", ()), OUTPUTS)
+    options["outputs"] = checked_names("outputs", options.get("outputs", ()), OUTPUTS, "output")
     if options.get("memory") is not None and not options.get("only_last"):
         raise InputError("memory bounds what is kept, but every state is to be returned: ask for only_last=True")
     return Call(model, tuple(shapes), bool(batch), own, n_steps, has_time, **options)
@@ -207,9 +211,11 @@ def _check_controls(model: Model, shapes: Shapes, batch: tuple[int, ...], steps:
     """How many steps are asked for."""
     u = shapes.get("u")
     if u is None:
-        if steps is None or steps < 0:
-            raise InputError(f"a rollout needs controls u, or steps zero or more, but steps is {steps}")
-        return steps
+        if steps is None:
+            raise InputError("a rollout needs controls u, or steps zero or more, but steps is None")
+        return checked_count("steps", steps)
+    if steps is not None:
+        steps = checked_count("steps", steps)
     if len(u) != len(batch) + 2 or u[1:] != (*batch, model.nu):
         wanted = ", ".join(map(str, ("steps", *batch, model.nu)))
         raise InputError(f"u has shape {u}, but must have ({wanted}){controls_hint(model, u)}")
@@ -234,7 +240,7 @@ def _check_force(model: Model, force: tuple[int, ...] | None, batch: tuple[int, 
 
 def _check_param(model: Model, name: str, shape: tuple[int, ...], batch: tuple[int, ...]) -> bool:
     """Whether a parameter has a value per environment."""
-    _names_among("parameter", (name,), PARAMS)
+    checked_names("params", (name,), PARAMS, "parameter")
     shared = model.topology.shape_of(name)
     if shape == shared:
         return False

@@ -1,7 +1,8 @@
 """How far a gradient may be trusted: how near every step was to one with other contacts, and what its contacts did.
 
 A gradient is that of the step that was computed, in the contact mode it was in. It says nothing about the other side of
-a clamp. docs/gradients.md explains every figure in plain words.
+a clamp. It is trusted where, over a distance that one would step, the motion does what it says: copies that start that far away on
+either side end within half of the change it predicts. docs/gradients.md explains every figure in plain words.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from ..model.arrays import Model, State
 from ..model.errors import InputError
 from .contact_records import source_names
 from .inspect import inspect
+from .probe import DISTANCE, Probe, probed
 from .runtime import address, in_parallel, worker
 from .workspace import RECORD
 
@@ -27,10 +29,10 @@ SETTLED = (
     1e-2  # change of the last sweep, as a share of the largest impulse: more, and the contact problem is not solved
 )
 CONDITION = 1e8  # largest over smallest eigenvalue of the contact matrix: beyond, impulses have few digits left
-BOUNCE = 0.1  # m/s: a faster bounce is one whose instant, rounded to a step, decides the sign of what follows
+MISMATCH = 0.5  # copies that start a little elsewhere end that much elsewhere than the gradient says; benchmarks/certificate.py
 IMPACT = 0.1  # m/s: a faster landing is mentioned
 # conditioning is looked at in so many steps of so many environments at most
-SAMPLES, SAMPLED_STATES = 32, 2048
+SAMPLES, SAMPLED_STATES = 16, 512
 
 
 class Worst(NamedTuple):
@@ -53,8 +55,12 @@ class Certificate:
     touches. mode_margin: the same of the last sweep alone, that is of the outcome: open, sticking or slipping. gap: how far
     the nearest candidate is from being switched on or off (m; rad for a joint near its limit). open, sticking, slipping:
     how many points. impulse: the largest (N s). change: what the last sweep changed (N s). impact, bounce: the fastest
-    approach of a point that was pressed, and of one that bounces (m/s). signature: equal where every clamp acted alike.
+    approach of a point that was pressed, and of one that bounces (m/s). limit: how far the nearest actuator is from a limit of
+    its control or force, or a tendon from an end of its slack, as a share of its range. signature: equal where every clamp
+    acted alike.
     condition, per environment: the contact matrix's largest eigenvalue over its smallest, worst of the steps looked at.
+    mismatch, per environment: how far the last states of copies that start `distance` away are from what the gradient says, as
+    a share of their change.
     """
 
     model: Model
@@ -68,8 +74,12 @@ class Certificate:
     change: np.ndarray
     impact: np.ndarray
     bounce: np.ndarray
+    limit: np.ndarray
     signature: np.ndarray
     condition: np.ndarray
+    mismatch: np.ndarray
+    distance: float
+    _probe: Probe
     _names: dict[str, np.ndarray]
     _is_lost: np.ndarray
 
@@ -92,19 +102,29 @@ class Certificate:
         found = np.array([not reasons for reasons in self.reasons])
         return found if self.margin.ndim == 2 else found[0]
 
+    def trusted_for(self, q_bar: Any = None, qd_bar: Any = None) -> np.ndarray:
+        """Whether the gradient of one loss of the last state, given by its cotangents (batch, nq) and (batch, nv), is worth
+        following, per environment: coordinates that the loss does not look at do not count."""
+        widths = self._probe.nq, self._probe.said.shape[-1] - self._probe.nq
+        bars = [
+            np.zeros((self.batch, n)) if bar is None else np.broadcast_to(np.asarray(bar, dtype=float), (self.batch, n))
+            for bar, n in zip((q_bar, qd_bar), widths, strict=True)
+        ]
+        mismatch = self._probe.mismatch_along(np.concatenate(bars, axis=-1))
+        found = np.array([not self._reasons(env, mismatch[env]) for env in range(self.batch)])
+        return found if self.margin.ndim == 2 else found[0]
+
     @property
     def reasons(self) -> list[list[str]]:
         """What speaks against each environment's gradient."""
-        return [self._reasons(env) for env in range(self.batch)]
+        return [self._reasons(env, self.mismatch[env]) for env in range(self.batch)]
 
-    def _reasons(self, env: int) -> list[str]:
+    def _reasons(self, env: int, mismatch: float) -> list[str]:
         if self._is_lost[env]:
             return ["it left the finite numbers"]
         if not self.steps:
             return []
-        mode, impulse, change, bounce = (
-            self._wide(name)[:, env] for name in ("mode_margin", "impulse", "change", "bounce")
-        )
+        mode, impulse, change = (self._wide(name)[:, env] for name in ("mode_margin", "impulse", "change"))
         found, largest = [], impulse.max()
         k = int(np.argmin(mode))
         if mode[k] < EDGE * largest:
@@ -112,6 +132,10 @@ class Certificate:
             found.append(
                 f"on an edge: at step {k} {pair} is {mode[k]:.2g} N s from another contact mode, with impulses of {largest:.2g} N s"
             )
+        limit = self._wide("limit")[:, env]
+        k = int(np.argmin(limit))
+        if limit[k] < EDGE:
+            found.append(f"on an edge: at step {k} {self._limited(k, env)}, {limit[k]:.2g} of its range from it")
         k = int(np.argmax(np.where(impulse > 0, change / np.where(impulse > 0, impulse, 1.0), 0.0)))
         if change[k] > SETTLED * impulse[k]:
             found.append(
@@ -119,17 +143,31 @@ class Certificate:
             )
         if self.condition[env] > CONDITION:
             found.append(f"ill conditioned: the contact matrix has a condition number of {self.condition[env]:.2g}")
-        k = int(np.argmax(bounce))
-        if bounce[k] > BOUNCE:
+        if not mismatch < MISMATCH:
             found.append(
-                f"bounces: at step {k} two shapes meet at {bounce[k]:.2g} m/s and part again; the instant of a bounce is rounded "
-                "to a step, and the gradient does not see it move"
+                f"does not hold: starts {self.distance * 1e3:.3g} mm (mrad, mm/s) away end elsewhere than it says, by "
+                f"{mismatch:.0%} of the change{self._cause(env)}"
             )
         return found
+
+    def _cause(self, env: int) -> str:
+        """What such a mismatch most often comes from."""
+        impact, bounce = self._wide("impact")[:, env], self._wide("bounce")[:, env]
+        k = int(np.argmax(impact))
+        if not impact[k] > 0:
+            return ""
+        what = "bounces" if bounce[k] > 0 else "lands"
+        return f"; something {what}, at step {k} with {impact[k]:.2g} m/s, in an instant that is rounded to a step"
 
     def _pair(self, figure: str, step: int, env: int) -> str:
         a, b = source_names(self.model, self._names[figure][step, env])
         return f'"{a}" and "{b}"'
+
+    def _limited(self, step: int, env: int) -> str:
+        number, actuators = int(self._names["limit"][step, env]), self.model.actuator_names
+        if number < len(actuators):
+            return f'actuator "{actuators[number]}" is at a limit'
+        return f'tendon "{self.model.tendon_names[number - len(actuators)]}" is where its slack ends'
 
     def worst(self, env: int | None = None) -> Worst | None:
         """The clamp nearest to changing, in all environments or in one; None where nothing touches."""
@@ -151,6 +189,9 @@ class Certificate:
         lines = [f"gradient of {self.steps} steps, {many}: {verdict}"]
         for env in np.flatnonzero(~trusted)[:5]:
             lines += [f"  environment {env}: {reason}" for reason in reasons[env]]
+        if self.batch:
+            reach = f"{self.distance * 1e3:.3g} mm (mrad, mm/s)"
+            lines.append(f"  starts {reach} away end where it says within {self.mismatch.max():.2g} of the change")
         return "\n".join([*lines, *self._figures()])
 
     def _figures(self) -> list[str]:
@@ -181,7 +222,23 @@ class Certificate:
         return f"\n  nearest to being switched: {self._pair('gap', int(k), int(env))}, {gap[k, env]:.3g} m from it, at step {k}"
 
 
-def certificate_of(trajectory: Trajectory) -> Certificate:
+def certificate_of(trajectory: Trajectory, distance: float = DISTANCE) -> Certificate:
+    if not 0 < distance < np.inf:
+        raise InputError(f"distance must be a positive number of metres, but is {distance}")
+    states, columns = trajectory._all_states(), step_records(trajectory)
+    names = {what: columns.pop(f"{what}_of") for what in ("margin", "mode_margin", "gap", "limit")}
+    for what in ("open", "sticking", "slipping"):
+        columns[what] = columns[what].astype(int)
+    probe = probed(trajectory, distance)
+    public = {name: trajectory._public(np.ascontiguousarray(column)) for name, column in columns.items()}
+    return Certificate(
+        model=trajectory.model, **public, condition=conditions(trajectory, *states), mismatch=probe.mismatch(),
+        distance=distance, _probe=probe, _names=names, _is_lost=trajectory.status >= 0,
+    )  # fmt: skip
+
+
+def step_records(trajectory: Trajectory) -> dict[str, np.ndarray]:
+    """Figures of every step by their names in RECORD, (T, batch): what the certificate costs least."""
     i, model = trajectory._inputs, trajectory.model
     q, qd = trajectory._all_states()
     record = np.zeros((i.steps, i.batch, len(RECORD)))
@@ -194,14 +251,7 @@ def certificate_of(trajectory: Trajectory) -> Certificate:
             one.run("certify")
 
     in_parallel(i.batch, i.steps, trajectory._threads, run)
-    columns = dict(zip(RECORD, np.moveaxis(record, -1, 0), strict=True))
-    names = {what: columns.pop(f"{what}_of") for what in ("margin", "mode_margin", "gap")}
-    for what in ("open", "sticking", "slipping"):
-        columns[what] = columns[what].astype(int)
-    public = {name: trajectory._public(np.ascontiguousarray(column)) for name, column in columns.items()}
-    return Certificate(
-        model=model, **public, condition=conditions(trajectory, q, qd), _names=names, _is_lost=trajectory.status >= 0
-    )
+    return dict(zip(RECORD, np.moveaxis(record, -1, 0), strict=True))
 
 
 def conditions(trajectory: Trajectory, q: np.ndarray, qd: np.ndarray) -> np.ndarray:

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from ..compiler.field import Frame
-from ..model.arrays import CONNECT, FRICTION_ROW, IMPULSE, JOINT_TIE, MIMIC_ROW, NO_ROW, STOP_ROW, Model
+from ..model.arrays import CONNECT, FRICTION_ROW, IMPULSE, JOINT_TIE, MIMIC_ROW, NO_ROW, STOPS, Model
 from ..model.laws import FRICTION_LAWS
 from .stages.contact.paths import BOUNDED, POINT
 
 LAWS = {IMPULSE: "impulse"} | {code: f"spring ({name})" for name, code in FRICTION_LAWS.items()}
-TIE_ROWS = {STOP_ROW: "limit", FRICTION_ROW: "friction", MIMIC_ROW: "mimic"}
+TIE_ROWS = {FRICTION_ROW: "friction", MIMIC_ROW: "mimic"} | dict.fromkeys(STOPS, "limit")
 
 
 @dataclass(frozen=True)
@@ -168,7 +168,7 @@ class Problem:
             if row == NO_ROW or not self.D[k, j, lane] > 0:
                 continue
             low, high = self.low[k, j, lane], self.high[k, j, lane]
-            modes = ("open", "stick") if row == STOP_ROW else ("slip", "stick")
+            modes = ("open", "stick") if row in STOPS else ("slip", "stick")
             mode = modes[bool(low < x[j] < high)]
             name = self.model.joint_names[tree["tie_frame"][3 * t + j]]
             found.append(Tie(TIE_ROWS[row], name, float(self.weight[k, j, lane] * x[j] / dt), mode))

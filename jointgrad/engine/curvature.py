@@ -13,10 +13,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..model.arguments import checked_names, checked_number, shown
 from ..model.arrays import PARAMS, Model, State
 from ..model.errors import InputError
 from .rollout import Gradient, Trajectory, rollout
-from .runtime import checked
+from .runtime import checked, checked_state
 
 # cotangents of a loss: q_bar, qd_bar and those of named outputs, as Trajectory.backward takes them
 Cotangents = Callable[[Trajectory], tuple[Any, Any] | tuple[Any, Any, Mapping[str, Any]]]
@@ -49,10 +50,14 @@ def hessian_product(
     directions of their shape. wrt: inputs whose rows are wanted, by default those of `along`. step: how far to move along
     the direction; by default eps^(1/5) of the size of what moves. options are those of rollout.
     """
+    checked_state(model, state)
+    if not isinstance(along, Mapping):
+        raise InputError(f"along must be a mapping from names of inputs to directions, but is {shown(along)}")
+    step = None if step is None else checked_number("step", step, 0.0, is_above=True)
     at = {"q": state.q, "qd": state.qd, "u": u, "force": force, **model.params}
     ways = {name: _direction(name, way, at) for name, way in along.items()}
     h = step or _sound_step(at, ways)
-    names = wrt or tuple(ways)
+    names = checked_names("wrt", wrt, [n for n, x in at.items() if x is not None], "input") or tuple(ways)
     g = {k: _gradient(model, at, ways, k * h, names, loss_bars, options) for k in (1, -1, 2, -2)}
     found, error = {}, 0.0
     for name in names:

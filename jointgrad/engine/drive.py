@@ -10,36 +10,55 @@ from ..compiler.reverse import adjoint
 from ..compiler.trace import traced
 from ..model.arrays import POSITION, TORQUE, VELOCITY
 
+# forces before their limit ------------------------------------------------------------------------------------------------
 
-def actuator_force(u, q, rate, gain, damping, bias, gear, control_limit, force_limit, serves_q, serves_rate):
+
+def served_force(u, q, rate, gain, damping, bias, gear, control_limit, serves_q, serves_rate):
     length, speed = gear * q, gear * rate
     command = clamp(u, *control_limit)
     force = gain * (command - (length if serves_q else 0.0) - (speed if serves_rate else 0.0)) - damping * speed
-    force = force + bias[0] + bias[1] * length + bias[2] * speed
-    return gear * clamp(force, *force_limit)
+    return force + bias[0] + bias[1] * length + bias[2] * speed
+
+
+def torque_force(*given):
+    return served_force(*given, serves_q=False, serves_rate=False)
+
+
+def position_force(*given):
+    return served_force(*given, serves_q=True, serves_rate=False)
+
+
+def velocity_force(*given):
+    return served_force(*given, serves_q=False, serves_rate=True)
+
+
+def damper_force(u, q, rate, gain, damping, bias, gear, control_limit):
+    """The control sets how much the motion is damped."""
+    speed = gear * rate
+    return bias[0] + bias[1] * (gear * q) + bias[2] * speed - (gain * clamp(u, *control_limit) + damping) * speed
+
+
+# and within it, as what is driven feels it --------------------------------------------------------------------------------
 
 
 @traced
 def torque_drive(u, q, rate, gain, damping, bias, gear, control_limit, force_limit):
-    return actuator_force(u, q, rate, gain, damping, bias, gear, control_limit, force_limit, False, False)
+    return gear * clamp(torque_force(u, q, rate, gain, damping, bias, gear, control_limit), *force_limit)
 
 
 @traced
 def position_drive(u, q, rate, gain, damping, bias, gear, control_limit, force_limit):
-    return actuator_force(u, q, rate, gain, damping, bias, gear, control_limit, force_limit, True, False)
+    return gear * clamp(position_force(u, q, rate, gain, damping, bias, gear, control_limit), *force_limit)
 
 
 @traced
 def velocity_drive(u, q, rate, gain, damping, bias, gear, control_limit, force_limit):
-    return actuator_force(u, q, rate, gain, damping, bias, gear, control_limit, force_limit, False, True)
+    return gear * clamp(velocity_force(u, q, rate, gain, damping, bias, gear, control_limit), *force_limit)
 
 
 @traced
 def damper_drive(u, q, rate, gain, damping, bias, gear, control_limit, force_limit):
-    """The control sets how much the motion is damped."""
-    speed = gear * rate
-    force = bias[0] + bias[1] * (gear * q) + bias[2] * speed - (gain * clamp(u, *control_limit) + damping) * speed
-    return gear * clamp(force, *force_limit)
+    return gear * clamp(damper_force(u, q, rate, gain, damping, bias, gear, control_limit), *force_limit)
 
 
 @inlined

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..model.arrays import BOX, CAPSULE, PLANE, SPHERE, Model, State
-from .certificate import Certificate
+from .certificate import Certificate, step_records
 from .inspect import inspect
 from .rollout import rollout
 
@@ -20,6 +20,8 @@ STEPS = (1e-6, 1e-7, 1e-8)
 # how small a derivative may be, beside the gradient's length, before rounding is all there is to compare
 SMALL = 1e-3
 AGREES, DIFFERS, SWITCHES = "agrees", "differs", "switches"
+# how long a robot may fall before something touches, s: twenty metres
+FALL = 2.0
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,7 @@ class Line:
 class Check:
     certificate: Certificate
     lines: list[Line]
+    can_touch: bool = True  # whether there are pairs of shapes at all
 
     @property
     def is_exact(self) -> bool:
@@ -46,8 +49,14 @@ class Check:
         return DIFFERS not in verdicts and AGREES in verdicts
 
     @property
+    def has_touched(self) -> bool:
+        """Whether contact was exercised: some point pressed in some step."""
+        return bool((self.certificate.sticking + self.certificate.slipping).any())
+
+    @property
     def is_good(self) -> bool:
-        return self.is_exact and bool(np.all(self.certificate.trusted))
+        """Exact and worth following, with contact where there can be any: without, nothing is said about contact."""
+        return self.is_exact and bool(np.all(self.certificate.trusted)) and (self.has_touched or not self.can_touch)
 
 
 def spot_check(model: Model, state: State, u: Any = None, steps: int = 50, seed: int = 0, directions: int = 2) -> Check:
@@ -76,7 +85,22 @@ def spot_check(model: Model, state: State, u: Any = None, steps: int = 50, seed:
     for wrt, bar, scale, values in groups:
         for _ in range(directions):
             lines.append(_line(wrt, bar, scale * rng.normal(size=scale.shape), values))
-    return Check(certificate, lines)
+    return Check(certificate, lines, bool(model.topology.tree["n_pairs"]))
+
+
+def set_down(model: Model, state: State, u: Any = None) -> tuple[State, float] | None:
+    """Where something first touches when all is let go, put there at rest, and when that is (s); None where nothing does.
+
+    u (T, nu): the first controls are held."""
+    dt = float(model.params["world.dt"])
+    steps = max(1, min(round(FALL / dt), 5000))
+    held = None if u is None else np.repeat(np.asarray(u)[:1], steps, axis=0)
+    motion = rollout(model, state, held, steps=steps, outputs=("contact.force",), on_nan="freeze")
+    pressed = np.abs(motion.outputs["contact.force"]).reshape(steps + 1, -1).any(-1)
+    if not pressed.any():
+        return None
+    first = int(np.argmax(pressed))
+    return State(motion.q[first].copy(), np.zeros(model.nv)), first * dt
 
 
 def _line(wrt: str, bar: np.ndarray, direction: np.ndarray, values: Callable) -> Line:
@@ -129,7 +153,7 @@ class _Probe:
             controls = np.repeat(self.u[:, None], 2, axis=1)
             controls = controls if u is None else controls + np.moveaxis(u, 0, 1)
         motion = rollout(model, state, controls, steps=self.steps)
-        signature = motion.certificate().signature
+        signature = step_records(motion)["signature"]
         last = motion.last
         return last.q @ self.weights[0] + last.qd @ self.weights[1], bool((signature == self.signature[:, None]).all())
 

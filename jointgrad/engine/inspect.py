@@ -11,7 +11,7 @@ from ..model.arrays import FREE, SPHERICAL, Model, State
 from ..model.errors import InputError
 from .contact_records import Contact, ContactTable, Problem, problem_of
 from .rollout import _check_values, _checked_inputs
-from .runtime import address, lanes, worker
+from .runtime import address, as_array, lanes, worker
 
 _KEPT = {
     "pose": "work.pose", "arm": "work.arm", "S": "work.S", "v": "work.v", "c": "work.c", "tau": "work.tau", "I": "work.I",
@@ -22,13 +22,14 @@ _KEPT = {
 
 def inspect(model: Model, state: State, u: Any = None, force: Any = None) -> Inspection:
     """Look into one state (or a batch of them) under controls u and outside forces."""
-    controls = None if u is None else np.asarray(u)[None]
+    controls = None if u is None else as_array("u", u)[None]
     inputs = _checked_inputs(model, state, controls, 1, force)
     _check_values(model, inputs)
     tables: dict[str, list[np.ndarray]] = {name: [] for name in _KEPT}
     problems: list[Problem] = []
     with worker(model) as one:
-        for first in range(0, inputs.batch, lanes()):
+        # of no environment the tables have their shapes all the same
+        for first in range(0, max(inputs.batch, 1), lanes()):
             one.assembled_for = None
             one.take_params(model)
             last = min(first + lanes(), inputs.batch)

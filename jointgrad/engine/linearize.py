@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from ..model.arguments import check_choice
 from ..model.arrays import FREE, SPHERICAL, Model, State
-from ..model.errors import InputError
 from .rollout import _checked_inputs, rollout
+from .runtime import as_array
 
 
 def linearize(
@@ -19,9 +20,8 @@ def linearize(
 
     Each row is one cotangent pulled back, and rows fill the lanes of a pack.
     """
-    if wrt not in ("state", "params"):
-        raise InputError(f'wrt must be "state" (with the controls) or "params", but is {wrt!r}')
-    inputs = _checked_inputs(model, state, None if u is None else np.asarray(u)[None], 1, force)
+    check_choice("wrt", wrt, ("state", "params"))
+    inputs = _checked_inputs(model, state, None if u is None else as_array("u", u)[None], 1, force)
     n, batch, is_batched = 2 * model.nv, inputs.batch, inputs.is_batched
     per_row = _per_row(model, batch, n, wrt == "params")
     rows = [np.repeat(x, n, axis=0) for x in (inputs.q, inputs.qd)]

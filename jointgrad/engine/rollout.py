@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..model.arguments import check_flag, checked_count, checked_mapping, checked_names, shown
 from ..model.arrays import PARAMS as NAMED_PARAMS
-from ..model.arrays import Model, State, byte_count, default_threads
+from ..model.arrays import Model, State, byte_count, checked_model, default_threads
 from ..model.errors import InputError, SimulationError, UnsettledWarning, warn_caller
 from .contact_records import source_names
 from .runtime import (
@@ -19,6 +20,7 @@ from .runtime import (
     Lent,
     Worker,
     address,
+    as_array,
     check_finite,
     check_quaternions,
     checked,
@@ -79,11 +81,12 @@ def step(
 ) -> State:
     """The state one time step on. u (batch, nu); force (batch, n_links, 6) as MuJoCo's xfrc_applied: force, torque, world
     axes, at the centre of mass."""
+    check_options(model, threads, on_nan)
     if force is None and _is_plain(model, state, u):
         with _stepper(model, len(state.q) if state.q.ndim == 2 else None) as one:
             if one.run(model, state, u):
                 return State(one.q_last.copy(), one.qd_last.copy())
-    controls = None if u is None else (u if isinstance(u, np.ndarray) else np.asarray(u, dtype=np.float64))[None]
+    controls = None if u is None else as_array("u", u)[None]
     return rollout(model, state, controls, force=force, steps=1, threads=threads, on_nan=on_nan, keep=False).last
 
 
@@ -214,19 +217,18 @@ def rollout(
 
     u and force are not copied: the way back reads them again, so leave them as they are until then.
     """
-    if on_nan not in ("raise", "freeze"):
-        raise InputError(f'on_nan must be "raise" or "freeze", but is {on_nan!r}')
-    if threads is not None and threads < 1:
-        raise InputError(f"threads must be 1 or more, but is {threads}")
+    check_options(model, threads, on_nan)
+    check_flag("keep", keep)
+    budget = byte_count(memory)
     inputs = _checked_inputs(model, state, u, steps, force)
     n_threads = threads or (default_threads() if inputs.batch > CHUNK else 1)
-    outputs = _names_among("output", outputs, OUTPUTS)
+    outputs = checked_names("outputs", outputs, OUTPUTS, "output")
     schedule = every_step()
     if memory is not None and keep:
         packed = lanes_for(model, inputs.batch) * min(n_threads, -(-inputs.batch // CHUNK))
-        schedule = planned(inputs.steps, inputs.batch, 8 * (model.nq + model.nv), packed, byte_count(memory))
+        schedule = planned(inputs.steps, inputs.batch, 8 * (model.nq + model.nv), packed, budget)
     trajectory = Trajectory(model, inputs, schedule if keep else None, tuple(outputs), n_threads)
-    if trajectory.status.max() >= 0:
+    if (trajectory.status >= 0).any():
         # something is not finite: either it came in so, or the motion blew up
         _check_values(model, inputs)
         if on_nan == "raise":
@@ -247,13 +249,13 @@ def known_motion(
     return Trajectory(model, inputs, every_step(), (), n_threads, known=(found[0], found[1]))
 
 
-def _names_among(what: str, names: Sequence[str], known: Iterable[str]) -> tuple[str, ...]:
-    """Names as a tuple (one name alone will do), all of them known."""
-    names = (names,) if isinstance(names, str) else tuple(names)
-    for name in names:
-        if name not in known:
-            raise InputError(f'there is no {what} "{name}"; the names are {", ".join(known)}')
-    return names
+def check_options(model: Model, threads: int | None, on_nan: str) -> None:
+    if type(model) is not Model:
+        checked_model(model)
+    if threads is not None:
+        checked_count("threads", threads, 1)
+    if type(on_nan) is not str or on_nan not in ("raise", "freeze"):
+        raise InputError(f'on_nan must be "raise" or "freeze", but is {shown(on_nan)}')
 
 
 def _check_values(model: Model, inputs: _Inputs) -> None:
@@ -265,8 +267,8 @@ def _check_values(model: Model, inputs: _Inputs) -> None:
 def _checked_inputs(model: Model, state: State, u: Any, steps: int | None, force: Any) -> _Inputs:
     q, qd, is_batched = checked_state(model, state)
     batch = (q.shape[0],) if is_batched else ()
-    if steps is not None and steps < 0:
-        raise InputError(f"steps must be zero or more, but is {steps}")
+    if steps is not None:
+        steps = checked_count("steps", steps)
     if u is None:
         if steps is None:
             raise InputError("rollout needs controls u, or steps=... to run without")
@@ -420,9 +422,9 @@ class Trajectory:
         """
         if self._schedule is None:
             raise InputError("this trajectory kept no states to go back through: roll out with keep=True")
-        wrt = _names_among("wrt", wrt, WRT)
+        wrt = checked_names("wrt", wrt, WRT)
         state_bars, each = self._state_bars(q_bar, qd_bar)
-        output_bars = self._output_bars(bars or {})
+        output_bars = self._output_bars(checked_mapping("bars", bars))
         return _Reverse(self, self._schedule, state_bars, each, output_bars, wrt).gradient()
 
     def _state_bars(self, q_bar: Any, qd_bar: Any) -> tuple[list[np.ndarray | None], bool]:
@@ -448,7 +450,7 @@ class Trajectory:
     def _output_bars(self, bars: Mapping[str, Any]) -> list[np.ndarray | None]:
         i = self._inputs
         batch = (i.batch,) if i.is_batched else ()
-        _names_among("output", tuple(bars), OUTPUTS)
+        checked_names("bars", tuple(bars), OUTPUTS, "output")
         found: list[np.ndarray | None] = []
         for o, shape in OUTPUTS.items():
             bar = None
@@ -473,17 +475,18 @@ class Trajectory:
         parameters. With names of outputs, their derivatives come third, in a dict."""
         from .tangent import tangents
 
-        names = _names_among("output", () if outputs is None else outputs, OUTPUTS)
-        dq, dqd, found = tangents(self, q, qd, u, force, params or {}, names)
+        names = checked_names("outputs", () if outputs is None else outputs, OUTPUTS, "output")
+        dq, dqd, found = tangents(self, q, qd, u, force, checked_mapping("params", params), names)
         return (dq, dqd) if outputs is None else (dq, dqd, found)
 
     # trust --------------------------------------------------------------------------------------------------------------
 
-    def certificate(self) -> Certificate:
-        """How far this motion was from one with other contacts, and whether its gradient is worth following."""
+    def certificate(self, distance: float = 5e-3) -> Certificate:
+        """How far this motion was from one with other contacts, and whether its gradient is worth following over a distance of
+        the start (m, rad; m/s and rad/s of its velocities)."""
         from .certificate import certificate_of
 
-        return certificate_of(self)
+        return certificate_of(self, distance)
 
 
 class _Reverse:

@@ -12,10 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from ..compiler.cache import CannotCompile
 from ..compiler.field import Frame
 from ..compiler.kernel import Library
+from ..model.arguments import shown
+from ..model.arrays import NO_TURN, Model, State, checked_model, has_no_direction
 from ..model.arrays import PARAMS as NAMED_PARAMS
-from ..model.arrays import Model, State
 from ..model.errors import InputError, SimulationError
 from .gauge import gauge_of
 from .schedule import Schedule, every_step
@@ -144,7 +146,10 @@ class Worker:
         key = kernel, wants_loads
         if key not in self._runs:
             without = self._without if wants_loads else (*self._without, "loads", "loads_adjoint")
-            self._runs[key] = self.library.attach(self.frame, kernel, without)
+            try:
+                self._runs[key] = self.library.attach(self.frame, kernel, without)
+            except CannotCompile as reason:
+                raise InputError(str(reason)) from None
         self._runs[key]()
         if self.frame.integers[self._full] != 0:
             self.frame.integers[self._full] = 0
@@ -194,6 +199,8 @@ def worker(model: Model, parts: int = 1, schedule: Schedule | None = None, n_lan
 
 def in_parallel(batch: int, steps: int, threads: int, work: Callable[[int, int], None]) -> None:
     """Call work(first, last) on shares of the batch that are whole chunks."""
+    if batch == 0:
+        return
     chunks = -(-batch // CHUNK)
     shares = max(1, min(threads, chunks, batch * max(steps, 1) // WORTH_A_THREAD))
     bounds = [min(batch, CHUNK * (chunks * k // shares)) for k in range(shares + 1)]
@@ -214,10 +221,7 @@ def checked(
     name: str, value: Any, shape: tuple[int | str, ...], hint: Callable[[tuple[int, ...]], str] | None = None
 ) -> np.ndarray:
     """A float64 array of the given shape (words stand for any size), else one clear error. Values are not looked at."""
-    try:
-        array = value if isinstance(value, np.ndarray) else np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError(f"{name} is not an array of numbers: {value!r}"[:200]) from None
+    array = as_array(name, value)
     if array.dtype != np.float64:
         raise InputError(f"{name} has dtype {array.dtype}, but must be float64: pass {name}.astype(float)")
     if array.shape != shape and not _fits(array.shape, shape):
@@ -225,6 +229,14 @@ def checked(
         more = hint(array.shape) if hint else ""
         raise InputError(f"{name} has shape {array.shape}, but must have {wanted}{more}")
     return array if array.flags.c_contiguous else np.ascontiguousarray(array)
+
+
+def as_array(name: str, value: Any) -> np.ndarray:
+    """What is not an array yet, as floats."""
+    try:
+        return value if isinstance(value, np.ndarray) else np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} is not an array of numbers: {shown(value)}") from None
 
 
 def _fits(shape: tuple[int, ...], wanted: tuple[int | str, ...]) -> bool:
@@ -239,16 +251,15 @@ def check_finite(name: str, array: np.ndarray | None) -> None:
 
 def check_quaternions(model: Model, q: np.ndarray) -> None:
     for start in model.topology.quaternions:
-        if not (np.abs(q[..., start : start + 4]).max(-1) > 0).all():
-            raise InputError(
-                f"state.q holds a quaternion of zero length at entries {start} to {start + 3}; (1, 0, 0, 0) is no turn"
-            )
+        if has_no_direction(q[..., start : start + 4]).any():
+            raise InputError(f"state.q holds {NO_TURN} (entries {start} to {start + 3})")
 
 
 def checked_state(model: Model, state: State) -> tuple[np.ndarray, np.ndarray, bool]:
     """q and qd with a batch axis, and whether they came with one."""
     if not isinstance(state, State):
         raise InputError(f"state must be a State(q, qd), as model.initial_state() gives, but is {type(state).__name__}")
+    checked_model(model)
     is_batched = np.ndim(state.q) == 2
     batch: tuple[int | str, ...] = (model.batch or "batch",) if is_batched else ()
     q = checked("state.q", state.q, (*batch, model.nq), functools.partial(_missing, model))

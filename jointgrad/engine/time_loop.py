@@ -12,14 +12,15 @@ from .dynamics import dynamics
 from .operators import zero
 from .stages.assembly import assembly_stage, assembly_stage_adjoint
 from .stages.contact import contact
-from .stages.contact.margins import margins, nearer, stretch_margins, unstretch_margins
+from .stages.contact.margins import margins, nearer, stretch_margins, together, unstretch_margins
 from .stages.contact.settling import forget
 from .stages.detection import detection
 from .stages.grafts import grafted_rates, ungraft
 from .stages.kinematics import kinematics, kinematics_adjoint
 from .stages.outputs import outputs, outputs_adjoint
 from .step import step, step_adjoint
-from .workspace import RECORD
+from .switches import switches
+from .workspace import RECORD, RK4
 
 # what a program does: keep the present state in a slot, go back to one, go on some steps, reverse one step
 STORE, LOAD, ADVANCE, REVERSE = range(4)
@@ -466,6 +467,41 @@ def evaluation(tree, params, gauge, assembly, state, work, touch, block, output,
 
 
 @kernel
+def look_closely(tree, params, assembly, state, work, touch, block, margin, call):
+    """Evaluate the present state, and note how near it was to other contacts and limits, while networks stand in for what they
+    replace."""
+    dynamics(tree, params, assembly, state, work, touch, call, tree.n_shapes)
+    if tree.has_impulses != 0:
+        contact(tree, params, state, work, touch, block)
+    margins(tree, params, state, work, touch, block, margin)
+    switches(tree, params, state, work, touch, margin)
+    if tree.n_shapes != 0:
+        # once more, with a longer look: which points are about to touch
+        is_full = touch.is_full
+        stretch_margins(tree, params, margin)
+        detection(tree, params, assembly, work, touch)
+        unstretch_margins(tree, params, margin)
+        nearer(tree, params, touch, margin)
+        touch.is_full = is_full
+    if tree.n_nets != 0:
+        ungraft(tree, params, assembly, state, work)
+
+
+@sweep
+def look_at_all(tree, params, assembly, state, work, touch, block, runge, output, margin, call):
+    """The four evaluations of a Runge-Kutta step, each at its own state."""
+    step(tree, params, assembly, state, work, touch, block, runge, output, call)
+    for k in range(4):
+        for i in range(tree.n_q):
+            state.q[i] = runge.q[k * tree.n_q + i]
+        for d in range(tree.n_dofs):
+            state.qd[d] = runge.qd[k * tree.n_dofs + d]
+        look_closely(tree, params, assembly, state, work, touch, block, margin, call)
+        margin.record[1] = margin.record[0] if k == 0 else together(margin.record[1], margin.record[0])
+    margin.record[0] = margin.record[1]
+
+
+@kernel
 def certify(tree, params, gauge, assembly, state, work, touch, block, runge, output, margin, call, at):
     """Repeat every step from its own state, and note how near it was to one with other contacts."""
     for env in range(call.first, call.last, lanes_of(state.q)):
@@ -477,16 +513,10 @@ def certify(tree, params, gauge, assembly, state, work, touch, block, runge, out
             fill(state.q, tree.n_q, at_row(call.q, k, call.batch, tree.n_q), 0, at)
             fill(state.qd, tree.n_dofs, at_row(call.qd, k, call.batch, tree.n_dofs), 0, at)
             controls(tree, state, call, at)
-            step(tree, params, assembly, state, work, touch, block, runge, output, call)
-            margins(tree, params, state, work, touch, block, margin)
-            if tree.n_shapes != 0:
-                # once more, with a longer look: which points are about to touch
-                is_full = touch.is_full
-                stretch_margins(tree, params, margin)
-                detection(tree, params, assembly, work, touch)
-                unstretch_margins(tree, params, margin)
-                nearer(tree, touch, margin)
-                touch.is_full = is_full
+            if tree.integrator == RK4:
+                look_at_all(tree, params, assembly, state, work, touch, block, runge, output, margin, call)
+            else:
+                look_closely(tree, params, assembly, state, work, touch, block, margin, call)
             empty(margin.record, N_RECORD, at_row(call.record, k, call.batch, N_RECORD), 0, at)
 
 

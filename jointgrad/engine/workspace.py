@@ -19,7 +19,7 @@ from ..model.grafts import COUNTS, LISTS
 # what the certificate keeps of a step: see stages/contact/margins.py
 RECORD = (
     "margin", "margin_of", "mode_margin", "mode_margin_of", "gap", "gap_of", "open", "sticking", "slipping", "impulse", "change",
-    "impact", "bounce", "signature",
+    "impact", "bounce", "signature", "limit", "limit_of",
 )  # fmt: skip
 
 # integrators, in the order of INTEGRATORS
@@ -158,7 +158,8 @@ MULTIPLIER = {"mu": 1, "m": 6, "p": 6, "u": 1, "a": 6, "force": 6, "v_bar": 6, "
 # named outputs of a rollout, per link
 OUTPUT = {"position": 3, "rotation": 9, "velocity": 6, "force": 3, "torque": 3}
 
-# how near a step was to another one: numbers of margins.RECORD; the pairs' own margins while others stand in for them
+# how near a step was to another one: RECORD, of an evaluation and of all before it; the pairs' own margins while others stand
+# in for them
 MARGIN = {"record": len(RECORD), "own": 1}
 
 # Runge-Kutta: the state at the start of the step, and state and acceleration of each of its four evaluations
@@ -213,11 +214,11 @@ SCHEMA = Schema(
         "blocks", "tie_blocks", "couplings", "sweeps", "own_couplings", "sums", "kicks", "restrain", "restrain_adjoint",
         "contact", "contact_adjoint",
         "sweeps_adjoint", "matrix_adjoint", "mixtures", "sums_adjoint", "inertia_adjoint",
-        "rows_adjoint", "ties_adjoint", "loads", "loads_adjoint", "margins",
+        "rows_adjoint", "ties_adjoint", "loads", "loads_adjoint", "margins", "switches",
         "integration", "integration_adjoint", "outputs", "outputs_adjoint",
         "runge_kutta", "runge_kutta_adjoint", "step", "step_adjoint",
         "assemble", "advance", "write_outputs", "reverse_step", "reverse_outputs", "rollout", "rollout_adjoint", "evaluation",
-        "certify",
+        "look_closely", "certify",
     ),
 )  # fmt: skip
 
@@ -258,7 +259,7 @@ def rows_of(tree: Mapping[str, Any], slots: int = 0) -> dict[str, int]:
         "params": params, "gauge": dict.fromkeys(GAUGE, frames), "assembly": assembly,
         "state": {"q": q, "qd": dofs, "u": actuators, "force": 6 * links}, "work": work, "multiplier": multiplier,
         "output": dict.fromkeys(OUTPUT, links), "runge": runge,
-        "margin": {"record": 1, "own": tree["n_pair_rows"]},
+        "margin": {"record": 2, "own": tree["n_pair_rows"]},
         "touch": dict.fromkeys(TOUCH, tree["most_touches"])
         | {"shape": shapes, "extent": tree["n_trees"]}
         | dict.fromkeys(("friction", "restitution", "stiffness", "damping"), touches),

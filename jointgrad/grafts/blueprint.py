@@ -20,7 +20,17 @@ from typing import Any
 
 import numpy as np
 
-from ..model.arrays import FRICTION_ROW, IMPULSE, PRISMATIC, REVOLUTE, Model
+from ..model.arguments import (
+    check_choice,
+    check_flag,
+    checked_count,
+    checked_kind,
+    checked_names,
+    checked_number,
+    is_whole,
+    shown,
+)
+from ..model.arrays import FRICTION_ROW, IMPULSE, PRISMATIC, REVOLUTE, Model, checked_model
 from ..model.errors import InputError
 from ..model.grafts import (
     ACTIVATIONS,
@@ -159,10 +169,12 @@ def graft(
     "residual" is added, "replace" stands for it, "scale" multiplies it by 1 + output, "dissipate" (joint forces) brakes with a
     coefficient that is the output's square, so that no energy can come from it. shared: all networks have the same weights.
     """
-    network = network or MLP()
+    checked_model(model)
+    network = MLP() if network is None else checked_kind("network", network, MLP, "as jg.MLP(...) gives")
+    check_flag("shared", shared)
+    inputs = checked_names("inputs", inputs, INPUTS, "input")
     _check(model, target, inputs, network, per, mode)
-    if sees not in ("own", "all"):
-        raise InputError(f'a network of a graft sees "own" or "all", but sees is {sees!r}')
+    check_choice("sees", sees, ("own", "all"))
     if per == "whole" and is_at_points(target):
         raise InputError(
             f'a network on "{target}" speaks to one point at a time; for the same weights everywhere say shared=True'
@@ -177,14 +189,14 @@ def is_at_points(target: str) -> bool:
 
 
 def _check(model: Model, target: str, inputs: Sequence[str], network: MLP, per: str, mode: str) -> None:
-    for value, names, what in (
-        (target, ABOUT, "target"), (mode, MODES, "mode"), (network.activation, ACTIVATIONS, "activation"),
-        (per, ("each", "whole"), "per"), *((one, INPUTS, "input") for one in inputs),
-    ):  # fmt: skip
-        if value not in names:
-            raise InputError(f'there is no {what} "{value}" of a graft; the names are {", ".join(names)}')
+    check_choice("target", target, ABOUT)
+    check_choice("mode", mode, MODES)
+    check_choice("activation", network.activation, ACTIVATIONS)
+    check_choice("per", per, ("each", "whole"))
+    checked_number("scale", network.scale)
+    checked_count("seed", network.seed)
     if not inputs:
-        raise InputError("a graft needs at least one input")
+        raise InputError("inputs is empty, but a graft needs at least one input")
     if MODES[mode] == DISSIPATE and target != "joint.force":
         raise InputError(f'mode "dissipate" brakes joint forces, but the target is "{target}"')
     if MODES[mode] != MODES["residual"] and target in ("link.force", "signal"):
@@ -194,9 +206,10 @@ def _check(model: Model, target: str, inputs: Sequence[str], network: MLP, per: 
         raise InputError(f'only networks on contact.* see "{at_points[0]}", but the target is "{target}"')
     if network.outputs != 1 and target != "signal":
         raise InputError(f'outputs of MLP is for the target "signal"; "{target}" says itself how many it takes')
-    if any(not isinstance(n, int) or n < 1 for n in (*network.hidden, network.outputs)):
+    is_row = isinstance(network.hidden, list | tuple | np.ndarray)
+    if not is_row or any(not is_whole(n) or n < 1 for n in (*network.hidden, network.outputs)):
         raise InputError(
-            f"sizes of MLP must be whole numbers from 1 on, but are hidden {tuple(network.hidden)}, outputs {network.outputs}"
+            f"sizes of MLP must be whole numbers from 1 on, but are hidden {shown(network.hidden)}, outputs {network.outputs}"
         )
 
 
@@ -218,11 +231,18 @@ def _rows(model: Model, target: str, patterns: Sequence[str] | None) -> list[Row
     else:
         found = [Row(n, a, actuator=a) for a, n in enumerate(model.actuator_names)]
     if patterns is not None:
+        patterns = (patterns,) if isinstance(patterns, str) else patterns
+        if (
+            not isinstance(patterns, list | tuple | set)
+            or not all(isinstance(p, str) for p in patterns)
+            or not patterns
+        ):
+            raise InputError(f"rows must be names or patterns, but is {shown(patterns)}")
         chosen = [r for r in found if any(fnmatch.fnmatchcase(r.name, p) for p in patterns)]
         lost = [p for p in patterns if not any(fnmatch.fnmatchcase(r.name, p) for r in found)]
         if lost:
             raise InputError(
-                f'"{lost[0]}" matches no row of {target}; the names are {", ".join(r.name for r in found)}'
+                f'rows: "{lost[0]}" matches no row of {target}; the names are {", ".join(r.name for r in found)}'
             )
         found = chosen
     if not found:

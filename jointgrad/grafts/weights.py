@@ -5,17 +5,19 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 import math
+import os
 import zipfile
-import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..model.arrays import Model
+from ..model.arguments import reading, writing
+from ..model.arrays import Model, checked_model
 from ..model.errors import InputError
 
 if TYPE_CHECKING:
@@ -85,17 +87,20 @@ def save_weights(model: Model, path: str | Path) -> None:
 
     An array for each layer: "graft.network.layer.weight" (outputs, inputs) and "...bias", as torch.nn.Linear keeps them.
     """
-    if model.params["graft.weight"].ndim != 1:
+    if checked_model(model).params["graft.weight"].ndim != 1:
         raise InputError("every environment of this model has weights of its own; save one, by model.environment(0)")
     arrays: dict[str, np.ndarray] = {}
     for g, blueprint in enumerate(model.topology.grafts):
         for n in range(len(blueprint.first_weights)):
             for k, (W, bias) in enumerate(layers(model, g, n)):
                 arrays[f"{g}.{n}.{k}.weight"], arrays[f"{g}.{n}.{k}.bias"] = W, bias
-    if _is_safetensors(path):
-        _safetensors().save_file({k: np.ascontiguousarray(v) for k, v in arrays.items()}, str(path))
-    else:
-        np.savez(path, **arrays)  # type: ignore[arg-type]
+    with writing(path):
+        if _is_safetensors(path):
+            if not Path(path).parent.is_dir():  # the package says it in an error of its own
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+            _safetensors().save_file({k: np.ascontiguousarray(v) for k, v in arrays.items()}, str(path))
+        else:
+            np.savez(path, **arrays)  # type: ignore[arg-type]
 
 
 def load_weights(model: Model, path: str | Path) -> Model:
@@ -104,6 +109,7 @@ def load_weights(model: Model, path: str | Path) -> Model:
     A file of strangers can do no harm: nothing in it is run, and arrays of another shape than the model's, or too many bytes for
     them, are refused before they are read.
     """
+    checked_model(model)
     expected = _expected(model)
     arrays = _read_safetensors(path, expected) if _is_safetensors(path) else _read_npz(path, expected)
     for g, blueprint in enumerate(model.topology.grafts):
@@ -140,7 +146,7 @@ def _checked(path: str | Path, name: str, array: np.ndarray, expected: Mapping[s
 
 
 def _read_npz(path: str | Path, expected: Mapping[str, tuple[int, ...]]) -> dict[str, np.ndarray]:
-    try:
+    with reading(path, "an npz file of weights"):
         with zipfile.ZipFile(path) as archive:  # sizes first: a small file can unpack to a huge one
             sizes = {info.filename: info.file_size for info in archive.infolist()}
         _check_names(path, [name.removesuffix(".npy") for name in sizes], expected)
@@ -149,10 +155,6 @@ def _read_npz(path: str | Path, expected: Mapping[str, tuple[int, ...]]) -> dict
             raise InputError(f'"{large}" of {path} is larger than floats of shape {expected[large]}')
         with np.load(path, allow_pickle=False) as file:
             return {name: _checked(path, name, file[name], expected) for name in expected}
-    except (zipfile.BadZipFile, ValueError, EOFError, zlib.error) as failure:
-        if isinstance(failure, InputError):
-            raise
-        raise InputError(f"{path} is no npz file of weights: {failure}") from None
 
 
 def _room(shape: tuple[int, ...]) -> int:
@@ -161,7 +163,7 @@ def _room(shape: tuple[int, ...]) -> int:
 
 
 def _is_safetensors(path: str | Path) -> bool:
-    suffix = Path(path).suffix
+    suffix = Path(path).suffix if isinstance(path, str | os.PathLike) else ""
     if suffix not in (".npz", ".safetensors"):
         raise InputError(f'weights are kept in *.npz or *.safetensors, but the path is "{path}"')
     return suffix == ".safetensors"
@@ -181,7 +183,7 @@ def _read_safetensors(path: str | Path, expected: Mapping[str, tuple[int, ...]])
     import safetensors
 
     if not Path(path).exists():
-        raise FileNotFoundError(path)
+        raise InputError(f"there is no file {path}")
     try:
         with safetensors.safe_open(str(path), framework="numpy") as file:
             _check_names(path, file.keys(), expected)

@@ -12,8 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from .arguments import checked_count, checked_kind, shown
 from .errors import InputError
 from .names import unknown
+from .ranges import LONGEST, SHORTEST, parameters_with
 
 # joint kinds as the engine knows them; planar and universal joints are chains of these
 FIXED, REVOLUTE, PRISMATIC, SPHERICAL, FREE = range(5)
@@ -27,9 +29,11 @@ PAIR_KINDS = (
 )  # fmt: skip
 # laws of contact: impulses, or springs with one of four laws of friction
 IMPULSE, COULOMB, ANDERSSON, HOLLARS, BROWN = range(5)
-# ties: three rows of joints, or what closes a loop; and what a row of joints is
+# ties: three rows of joints, or what closes a loop; and what a row of joints is: a stop is the nearer end of a range, or one
+# end of a range so narrow that both are at work at once
 JOINT_TIE, CONNECT, WELD = range(3)
-NO_ROW, STOP_ROW, FRICTION_ROW, MIMIC_ROW = range(4)
+NO_ROW, STOP_ROW, FRICTION_ROW, MIMIC_ROW, LOW_ROW, HIGH_ROW = range(6)
+STOPS = (STOP_ROW, LOW_ROW, HIGH_ROW)
 INTEGRATORS = {"semi_implicit": 0, "explicit": 1, "rk4": 2, "implicit_damping": 3}
 
 N_Q = {FIXED: 0, REVOLUTE: 1, PRISMATIC: 1, SPHERICAL: 4, FREE: 7}
@@ -106,10 +110,10 @@ class Topology:
         width = () if PARAMS[name] == 1 else (PARAMS[name],)
         return width if rows is None else (rows, *width)
 
-    def frames_with(self, row: int) -> set[int]:
-        """Joints that have a row of a kind (STOP_ROW, FRICTION_ROW) in the contact problem."""
+    def frames_with(self, *rows: int) -> set[int]:
+        """Joints that have a row of one of these kinds in the contact problem."""
         ties = zip(self.tree["tie_frame"], self.tree["tie_row"], strict=True)
-        return {frame for frame, kind in ties if kind == row}
+        return {frame for frame, kind in ties if kind in rows}
 
     @property
     def quaternions(self) -> list[int]:
@@ -159,13 +163,15 @@ class Model:
 
     def initial_state(self, batch: int | None = None) -> State:
         """The state in which the world was described, at rest."""
-        shape = () if batch is None else (batch,)
+        shape = () if batch is None else (checked_count("batch", batch),)
         q = np.broadcast_to(self._initial, (*shape, self.nq)).copy()
         return State(q, np.zeros((*shape, self.nv)))
 
     def replace(self, values: Mapping[str, Any]) -> Model:
         """The same world with other parameters; a leading axis gives one value per environment."""
         params, batch = dict(self.params), self.batch
+        if not isinstance(values, Mapping):
+            raise InputError(f"values must be a mapping from names of parameters to arrays, but is {shown(values)}")
         for name, value in values.items():
             array, leading = self._checked(name, value)
             if leading is not None:
@@ -173,21 +179,27 @@ class Model:
                     raise InputError(f'"{name}" has {leading} environments, but other parameters have {batch}')
                 batch = leading
             params[name] = array
+        self._check_narrow(values, params)
         return Model(self.topology, params, self._initial, batch)
 
     def environment(self, env: int) -> Model:
         """The model of one environment alone."""
+        env = checked_count("env", env)
         if self.batch is None:
             return self
+        if env >= self.batch:
+            raise InputError(f"env is {env}, but the model has parameters for {self.batch} environments")
         own = {name: p if self.is_shared(name) else p[env] for name, p in self.params.items()}
         return Model(self.topology, own, self._initial)
 
     def is_shared(self, name: str) -> bool:
         """Whether all environments have the same value."""
+        if not isinstance(name, str) or name not in PARAMS:
+            raise InputError(unknown("parameter", name if isinstance(name, str) else shown(name), PARAMS) + " (name)")
         return self.params[name].shape == self.topology.shape_of(name)
 
     def _checked(self, name: str, value: Any) -> tuple[np.ndarray, int | None]:
-        if name not in PARAMS:
+        if not isinstance(name, str) or name not in PARAMS:
             raise InputError(f'there is no parameter "{name}"; the names are {", ".join(PARAMS)}')
         shape = self.topology.shape_of(name)
         array = np.asarray(value)
@@ -198,7 +210,7 @@ class Model:
             raise InputError(
                 f'"{name}" must have shape {shape}, or {("batch", *shape)} per environment, but has {array.shape}'
             )
-        bad = np.isnan(array) if "limit" in name else ~np.isfinite(array)
+        bad = np.isnan(array) if name in RANGES else ~np.isfinite(array)
         if bad.any():
             where = tuple(int(i) for i in np.argwhere(bad)[0])
             raise InputError(f'"{name}" is not finite: it contains {array[where]} at {where}')
@@ -208,33 +220,54 @@ class Model:
 
     def _check_rows(self, name: str, array: np.ndarray) -> None:
         """A joint compiled without limit or dry friction has no row for it in the contact problem."""
-        kind = {"joint.friction": FRICTION_ROW, "joint.limit": STOP_ROW}.get(name)
-        if kind is None:
+        kinds = {"joint.friction": (FRICTION_ROW,), "joint.limit": STOPS}.get(name)
+        if kinds is None:
             return
-        names, with_row = self.topology.joint_names, self.topology.frames_with(kind)
+        names, with_row = self.topology.joint_names, self.topology.frames_with(*kinds)
         asked = np.isfinite(array) & (array != self.params[name])
         rows = np.argwhere(asked.reshape(-1, len(names), PARAMS[name]))[:, 1]
         lost = next((names[row] for row in rows if row not in with_row), None)
         if lost is not None:
-            what = "dry friction" if kind == FRICTION_ROW else "limit"
+            what = "dry friction" if FRICTION_ROW in kinds else "limit"
             raise InputError(
                 f'{name} of joint "{lost}" cannot be set: it was compiled without {what}; describe the joint with one, '
                 "a very small or wide one if need be"
             )
 
+    def _check_narrow(self, values: Mapping[str, Any], params: Mapping[str, np.ndarray]) -> None:
+        """A joint compiled with one row for its limits cannot have both of them at work at once."""
+        if not values.keys() & {"joint.limit", "world.limit_margin"}:
+            return
+        margin = params["world.limit_margin"].max()
+        limits = params["joint.limit"].reshape(-1, *self.topology.shape_of("joint.limit"))
+        narrow = is_narrow(limits, margin).any(0)
+        lost = self.topology.frames_with(STOP_ROW) & {int(i) for i in np.flatnonzero(narrow)}
+        if lost:
+            raise InputError(
+                f'joint.limit of joint "{self.topology.joint_names[min(lost)]}" is narrower than twice '
+                f"world.limit_margin ({margin:g}), which it was not when it was compiled: describe the joint with its narrow limit"
+            )
 
-NOT_NEGATIVE = (
-    "link.mass", "joint.armature", "joint.damping", "joint.friction", "tendon.damping", "shape.size",
-    *(f"pair.{what}" for what in ("friction", "torsion", "rolling", "restitution", "stabilisation", "stiffness")),
-    "pair.compliance", "pair.softness",
-)  # fmt: skip
+
+def is_narrow(limit: Any, margin: float) -> Any:
+    """Whether both ends of a range (..., 2) may be within their margin at once."""
+    low, high = np.moveaxis(np.asarray(limit, dtype=np.float64), -1, 0)
+    return high - low < 2.0 * margin
 
 
-def _row_names(topology: Topology) -> dict[str, tuple[str, ...]]:
-    return {
+NOT_NEGATIVE = (*(name for name in parameters_with(0.0, is_above=False) if name in PARAMS), "shape.size")
+POSITIVE = tuple(name for name in parameters_with(0.0, is_above=True) if name in PARAMS)
+# a range whose ends are exchanged leaves no place; that of a tendon may be a point, of which derivatives are asked
+RANGES = ("joint.limit", "actuator.control_limit", "actuator.force_limit")
+
+
+def _row_name(name: str, row: int, topology: Topology) -> str:
+    """Whose number is in a row of a parameter: 'of "lower"'; nothing where there is but one row."""
+    names = {
         "link": topology.link_names, "joint": topology.joint_names, "shape": topology.shape_names, "pair": topology.pair_names,
-        "tendon": topology.tendon_names,
-    }  # fmt: skip
+        "tendon": topology.tendon_names, "actuator": topology.actuator_names,
+    }.get(name.split(".")[0])  # fmt: skip
+    return f' of {name.split(".")[0]} "{names[row]}"' if names else ""
 
 
 def check_physical(name: str, array: np.ndarray, topology: Topology) -> None:
@@ -244,45 +277,47 @@ def check_physical(name: str, array: np.ndarray, topology: Topology) -> None:
     shape = topology.shape_of(name)
     if not math.prod(shape):
         return
-    flat = array.reshape(-1, *shape)
+    flat = array.reshape(-1, *(shape or (1,)))
 
-    def row_name(row: int, names: tuple[str, ...]) -> str:
-        return f'"{names[row]}"'
+    def refuse(bad: np.ndarray, reason: str) -> None:
+        """bad: (environments, rows, ...)"""
+        if bad.any():
+            at = tuple(int(i) for i in np.argwhere(bad)[0])
+            raise InputError(f"{name}{_row_name(name, at[1], topology)} {reason.format(flat[at])}")
 
-    if name in NOT_NEGATIVE and (flat < 0).any():
-        row = int(np.argwhere(flat < 0)[0][1])
-        names = _row_names(topology)[name.split(".")[0]]
-        raise InputError(
-            f"{name} of {row_name(row, names)} is negative ({flat[flat < 0][0]:g}); it must be zero or more"
-        )
+    if name in NOT_NEGATIVE:
+        refuse(flat < 0, "is negative ({:g}); it must be zero or more")
+    if name in POSITIVE:
+        refuse(flat <= 0, "is {:g}; it must be more than zero")
+    if name in RANGES:
+        low, high = flat[..., 0], flat[..., 1]
+        refuse((low > high) | (low == np.inf) | (high == -np.inf), "is {}; the lower end must come first")
     if name == "link.inertia":
         bad = np.argwhere(triangle_violation(flat) > 0)
         if len(bad):
             raise InputError(inertia_message(topology.link_names[bad[0][1]], flat[tuple(bad[0])]))
-    if name.endswith("placement") and (np.sum(flat[..., 3:] ** 2, -1) == 0).any():
-        row = int(np.argwhere(np.sum(flat[..., 3:] ** 2, -1) == 0)[0][1])
-        names = _row_names(topology)[name.split(".")[0]]
-        raise InputError(
-            f"the orientation in {name} of {name.split('.')[0]} {row_name(row, names)} is a quaternion of zero length; "
-            "(1, 0, 0, 0) is no turn"
-        )
+    if name.endswith("placement"):
+        refuse(has_no_direction(flat[..., 3:]), f"is {{}}, which holds {NO_TURN}")
     if name == "joint.axis":
-        bad = np.argwhere(np.sum(flat**2, -1) == 0)
-        if len(bad):
-            raise InputError(f"the axis of joint {row_name(int(bad[0][1]), topology.joint_names)} has zero length")
+        refuse(has_no_direction(flat), "is {}, an axis of zero length, or of one whose square is not a number")
     if name == "joint.rest":
         for start in topology.quaternions:
-            if not (np.abs(flat[:, start : start + 4]).max(-1) > 0).all():
-                raise InputError(
-                    f"joint.rest holds a quaternion of zero length at entries {start} to {start + 3}; (1, 0, 0, 0) is no turn"
-                )
-    if name == "world.dt" and (flat <= 0).any():
-        raise InputError(f"world.dt must be more than zero, but is {flat.min():g}")
+            if has_no_direction(flat[:, start : start + 4]).any():
+                raise InputError(f"joint.rest holds {NO_TURN} (entries {start} to {start + 3})")
+
+
+NO_TURN = f"a quaternion of zero length, or not within {SHORTEST:g} to {LONGEST:g}; (1, 0, 0, 0) is no turn"
+
+
+def has_no_direction(vectors: np.ndarray) -> np.ndarray:
+    """Whether vectors (..., n) are zero, or of a length whose square the engine cannot hold."""
+    largest = np.abs(vectors).max(-1, initial=0.0)
+    return ~((largest > SHORTEST) & (largest < LONGEST))
 
 
 def _index(kind: str, name: str, names: tuple[str, ...]) -> int:
-    if name not in names:
-        raise InputError(unknown(kind, name, names))
+    if not isinstance(name, str) or name not in names:
+        raise InputError(unknown(kind, shown(name) if not isinstance(name, str) else name, names))
     return names.index(name)
 
 
@@ -314,4 +349,10 @@ def byte_count(memory: int | str | None) -> float:
             return float(number) * units[unit]
         except (KeyError, ValueError):
             raise InputError(f'memory="{memory}" is not understood; write for example "64 MB"') from None
+    if isinstance(memory, bool) or not isinstance(memory, int | float | np.integer | np.floating) or not memory > 0:
+        raise InputError(f'memory must be bytes above zero or a text such as "64 MB", but is {shown(memory)}')
     return float(memory)
+
+
+def checked_model(model: Any) -> Model:
+    return checked_kind("model", model, Model, "as World.compile() and Description.compile() give")

@@ -2,53 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
-from .description import ACTUATORS, KINDS, Actuator, Description, Joint, Link, Tendon
-from .errors import ModelError, UnphysicalWarning, warn_caller
+from .arguments import shown
+from .description import Actuator, Description, Joint, Link, Shape, Tendon
+from .errors import ModelError, UnphysicalWarning, UnstableWarning, warn_caller
+from .ranges import SIZES, Direction, Number, check_form, numbers, quoted, unit_quaternion
 
-
-def numbers(owner: str, what: str, value: Any, count: int | None, may_be_infinite: bool = False) -> np.ndarray:
-    """A value as `count` floats (None: one number), else an error that names it."""
-    try:
-        array = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ModelError(f"{what} of {owner} is {value!r}, which is not a number or a row of numbers") from None
-    if array.shape != (() if count is None else (count,)):
-        wanted = "one number" if count is None else f"{count} numbers"
-        raise ModelError(f"{what} of {owner} is {value!r}, but must be {wanted}")
-    if np.isnan(array).any() or (np.isinf(array).any() and not may_be_infinite):
-        raise ModelError(f"{what} of {owner} is {value!r}; it must be finite")
-    return array
-
-
-def unit_quaternion(owner: str, what: str, value: Any) -> tuple[float, ...]:
-    try:
-        q = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        q = np.zeros(0)
-    if q.shape != (4,) or not np.any(q):
-        raise ModelError(
-            f"{what} of {owner} is {value!r}, a quaternion of zero length or none: it needs four numbers of which not "
-            "all are zero; (1, 0, 0, 0) is no turn"
-        )
-    q = numbers(owner, what, value, 4)
-    return tuple(float(x) for x in q / np.linalg.norm(q))
+# steps above this are told: free fall crosses 10 cm within one, more than most of what a robot stands on or holds is thick
+LONG_STEP = 0.1
 
 
 def check_link(link: Link, unphysical: str = "error") -> None:
     """unphysical="warn" lets an inertia pass that no body can have, as real files often hold."""
     owner = f'link "{link.name}"'
-    if numbers(owner, "mass", link.mass, None) < 0:
-        raise ModelError(f"the mass of {owner} is negative ({link.mass}); it must be zero or more")
-    numbers(owner, "com", link.com, 3)
-    numbers(owner, "drag_position", link.drag_position, 3)
-    unit_quaternion(owner, "drag_orientation", link.drag_orientation)
-    if (numbers(owner, "drag_size", link.drag_size, 3) < 0).any():
-        raise ModelError(f"drag_size of {owner} is {link.drag_size}; extents must be zero or more")
+    check_form("link", owner, link)
+    for shape in link.shapes:
+        check_shape(shape, owner)
+    for name, position, orientation in link.sites:
+        numbers(f'site "{name}" of {owner}', "position", position, 3)
+        unit_quaternion(f'site "{name}" of {owner}', "orientation", orientation)
     inertia = numbers(owner, "inertia", link.inertia, 6)
     if triangle_violation(inertia) > 0:
         if unphysical == "error":
@@ -58,31 +35,69 @@ def check_link(link: Link, unphysical: str = "error") -> None:
         warn_caller(inertia_message(link.name, inertia), UnphysicalWarning)
 
 
+def check_shape(shape: Shape, where: str) -> None:
+    if not isinstance(shape, Shape):
+        raise ModelError(
+            f"{where} has the shape {shown(shape)}, which is a {type(shape).__name__}; shapes are jg.Shape(...)"
+        )
+    owner = f'shape "{shape.name}" of {where}' if shape.name else f"a shape of {where}"
+    check_form("shape", owner, shape)
+    if shape.kind in SIZES:
+        Number(SIZES[shape.kind], low=0.0).check(f"{owner} ({shape.kind})", "size", shape.size)
+    check_form("what a file says of contact", owner, shape.contact)
+
+
 def check_joint(joint: Joint, robot: Description) -> None:
     owner = f'joint "{joint.name}"'
     for end, link in (("parent", joint.parent), ("child", joint.child)):
-        if link is not None and link not in robot.links:
-            raise ModelError(f'{owner} has {end} "{link}", but there is no such link')
-    if joint.kind not in KINDS:
-        raise ModelError(f'{owner} has kind "{joint.kind}"; the kinds are {", ".join(KINDS)}')
+        is_world = link is None and end == "parent"
+        if not is_world and (not isinstance(link, str) or link not in robot.links):
+            raise ModelError(f"{owner} has {end} {quoted(link)}, but there is no such link")
+    check_form("joint", owner, joint)
     if joint.kind == "free" and joint.parent is not None:
         raise ModelError(
             f'free {owner} hangs on link "{joint.parent}"; only the world can be the parent of a free joint'
         )
-    numbers(owner, "position", joint.position, 3)
-    numbers(owner, "anchor", joint.anchor, 3)
-    unit_quaternion(owner, "orientation", joint.orientation)
     axes = {"spherical": (), "free": (), "fixed": (), "universal": ("axis", "second_axis")}.get(joint.kind, ("axis",))
     for what in axes:
-        if not numbers(owner, what, getattr(joint, what), 3).any():
-            raise ModelError(f"the {what} of {owner} has zero length")
-    for what in ("damping", "armature", "stiffness"):
-        if numbers(owner, what, getattr(joint, what), None) < 0 and what != "stiffness":
-            raise ModelError(f"{what} of {owner} is negative ({getattr(joint, what)}); it must be zero or more")
+        Direction().check(owner, what, getattr(joint, what))
     for what in ("initial", "rest"):
         if getattr(joint, what) is not None:
             flat = np.atleast_1d(np.asarray(getattr(joint, what), dtype=object))
             numbers(owner, what, list(flat), len(flat))
+    if joint.mimic is not None:
+        if not isinstance(joint.mimic, Sequence) or len(joint.mimic) != 3:
+            raise ModelError(f"mimic of {owner} is {shown(joint.mimic)}; it is (joint, multiplier, offset)")
+        numbers(owner, "the multiplier and offset of mimic", joint.mimic[1:], 2)
+
+
+def looks_like_degrees(angle: float) -> bool:
+    """Beyond a full turn, up to two turns in degrees, a whole number; 10, 20 and 100 are how people write "no limit"."""
+    a = abs(angle)
+    return 2 * math.pi + 0.01 < a <= 720 and abs(a - round(a)) < 1e-9 and round(a) not in (10, 20, 100)
+
+
+def warn_of_units(robots: Iterable[Description], dt: float) -> None:
+    """Numbers that are possible, but more probably meant in another unit."""
+    if dt > LONG_STEP:
+        warn_caller(
+            f"dt is {dt:g} s, in which a body falls {9.81 * dt * dt:.2g} m: contacts are passed through, servos and springs "
+            f"blow up; take dt of 0.01 s or less{f', or {dt / 1000:g} if milliseconds were meant' if dt >= 1 else ''}",
+            UnstableWarning,
+        )
+    joints = [j for robot in robots for j in robot.joints.values() if j.kind == "revolute"]
+    # a hinge may turn a little more than once: two turns are beyond those that do
+    turned = [
+        j for j in joints if any(looks_like_degrees(end) and abs(end) > 4 * math.pi for end in map(float, j.limit))
+    ]
+    if turned:
+        low, high = turned[0].limit
+        more = f" and of {len(turned) - 1} other joints" if len(turned) > 1 else ""
+        warn_caller(
+            f'the limit of joint "{turned[0].name}"{more} is ({low:g}, {high:g}) rad, several turns in whole numbers: '
+            "are these degrees? multiply by pi/180, or make the joint continuous",
+            UnphysicalWarning,
+        )
 
 
 def check_actuator(actuator: Actuator, robot: Description) -> None:
@@ -95,19 +110,12 @@ def check_actuator(actuator: Actuator, robot: Description) -> None:
         raise ModelError(f'{owner} drives tendon "{actuator.tendon}", which does not exist')
     if not actuator.tendon and actuator.joint not in robot.joints:
         raise ModelError(f'{owner} drives joint "{actuator.joint}", which does not exist')
-    if actuator.kind not in ACTUATORS:
-        raise ModelError(f'{owner} has kind "{actuator.kind}"; the kinds are {", ".join(ACTUATORS)}')
-    for what, count in (("gain", None), ("damping", None), ("gear", None), ("bias", 3)):
-        numbers(owner, what, getattr(actuator, what), count)
-    for what in ("control_limit", "force_limit"):
-        low, high = numbers(owner, what, getattr(actuator, what), 2, may_be_infinite=True)
-        if low > high:
-            raise ModelError(f"{what} of {owner} is ({low:g}, {high:g}); the lower end must come first")
+    check_form("actuator", owner, actuator)
 
 
 def check_tendon(tendon: Tendon, robot: Description) -> None:
     owner = f'tendon "{tendon.name}"'
-    if not len(tendon.terms):
+    if not isinstance(tendon.terms, Sequence) or not len(tendon.terms):
         raise ModelError(f"{owner} has no terms; it needs at least one (joint, coefficient)")
     for term in tendon.terms:
         if not isinstance(term, Sequence) or len(term) not in (2, 3):
@@ -117,12 +125,7 @@ def check_tendon(tendon: Tendon, robot: Description) -> None:
         if term[0] not in robot.joints:
             raise ModelError(f'{owner} runs over joint "{term[0]}", which does not exist')
         numbers(owner, f'the coefficient of joint "{term[0]}"', term[1], None)
-    for what in ("stiffness", "damping"):
-        if numbers(owner, what, getattr(tendon, what), None) < 0 and what == "damping":
-            raise ModelError(f"{what} of {owner} is negative ({tendon.damping}); it must be zero or more")
-    low, high = numbers(owner, "rest", tendon.rest, 2)
-    if low > high:
-        raise ModelError(f"rest of {owner} is ({low:g}, {high:g}); the lower end must come first")
+    check_form("tendon", owner, tendon)
 
 
 def check_names(kind: str, names: Sequence[str]) -> None:

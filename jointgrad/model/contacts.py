@@ -19,7 +19,9 @@ from .arrays import (
     CONNECT,
     FREE,
     FRICTION_ROW,
+    HIGH_ROW,
     JOINT_TIE,
+    LOW_ROW,
     MARK,
     MIMIC_ROW,
     NO_ROW,
@@ -30,16 +32,16 @@ from .arrays import (
     SPHERE,
     STOP_ROW,
     WELD,
+    is_narrow,
 )
-from .checks import numbers, unit_quaternion
 from .description import Shape
 from .errors import ModelError, UnsupportedWarning, warn_caller
 from .laws import Impulse, Law, Spring
 from .overlap import Solid, is_deep
+from .ranges import PAIR, numbers, unit_quaternion
 
 KINDS = {"plane": PLANE, "sphere": SPHERE, "capsule": CAPSULE, "box": BOX, "points": SPHERE}
 NAMES = {PLANE: "plane", SPHERE: "sphere", CAPSULE: "capsule", BOX: "box"}
-SIZES = {"plane": 0, "sphere": 1, "capsule": 2, "box": 3, "points": 1}
 # candidates that a pair has: in one lane fewer may touch, but each lane of a pack may have others
 POINTS = dict(zip(PAIR_KINDS, (1, 2, 8, 1, 1, 2, 1, 2, 13), strict=True))
 # friction of a shape that says nothing, where its partner says nothing either: sliding, torsional (m), rolling (m)
@@ -49,10 +51,7 @@ FRICTION = (1.0, 0.005, 0.0001)
 MATRIX_BLOCKS = 12
 SAME_FOR_ALL = {"condim": 3, "contype": 1, "conaffinity": 1, "priority": 0}
 # what may be asked of a pair, besides its law
-PAIR_OPTIONS = (
-    "friction", "torsion", "rolling", "restitution", "stabilisation", "compliance", "softness", "margin", "push_limit",
-    "stiffness", "damping", "exponent", "static_friction", "transition",
-)  # fmt: skip
+PAIR_OPTIONS = tuple(PAIR)
 
 
 @dataclass
@@ -131,10 +130,7 @@ def shapes_of(links: list, frame_body: list[int], wanted: bool) -> tuple[list[To
 
 def _touching(name: str, link: str, shape: Shape, frame: int, body: int) -> Iterator[Touching]:
     owner = f'{shape.kind} "{name}"'
-    count = SIZES[shape.kind]
-    size = numbers(owner, "size", tuple(shape.size)[:count] if shape.kind != "plane" else (), count)
-    if (size < 0).any():
-        raise ModelError(f"size of {owner} is {tuple(shape.size)}; sizes must be zero or more")
+    size = () if shape.kind == "plane" else shape.size
     turn = unit_quaternion(owner, "orientation", shape.orientation)
     place = numbers(owner, "position", shape.position, 3)
     three = (*size, 0.0, 0.0, 0.0)[:3]
@@ -445,7 +441,8 @@ def joint_ties(
         if f.joint.friction:
             rows.append(own | {"kind": FRICTION_ROW})
         if f.joint.kind in ("revolute", "prismatic") and np.isfinite(f.joint.limit).any():
-            rows.append(own | {"kind": STOP_ROW})
+            ends = (LOW_ROW, HIGH_ROW) if is_narrow(f.joint.limit, Impulse.margin) else (STOP_ROW,)
+            rows += [own | {"kind": kind} for kind in ends]
         if i in mimics:
             j = mimics[i]
             other = {"dof2": int(first_dof[j]), "q2": int(first_q[j]), "body2": frame_body[j]}

@@ -6,11 +6,14 @@ import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
+from .arguments import shown
 from .errors import ModelError
 from .names import unknown
+from .ranges import ACTUATORS, BASES, ROLES, SHAPES, check_word
+from .ranges import JOINTS as KINDS
 
-KINDS = ("fixed", "revolute", "continuous", "prismatic", "spherical", "planar", "universal", "free")
-ACTUATORS = ("torque", "position", "velocity", "damper")
 INFINITE = (-float("inf"), float("inf"))
 
 
@@ -33,6 +36,11 @@ class Shape:
     contact: dict = field(default_factory=dict)
     # of a set of points (kind "points", size: their common radius), in the shape's frame
     points: Sequence[Sequence[float]] = ()
+
+    def __post_init__(self) -> None:
+        owner = f'shape "{self.name}"' if self.name else "a shape"
+        check_word(owner, "kind", self.kind, SHAPES)
+        check_word(owner, "role", self.role, ROLES)
 
 
 @dataclass
@@ -131,6 +139,7 @@ class Description:
     """A robot: any number of links held together by joints. `base` says how a link without a joint meets the world."""
 
     def __init__(self, name: str = "robot", base: str = "fixed") -> None:
+        check_word(f'robot "{name}"', "base", base, BASES)
         self.name, self.base = name, base
         self.links: dict[str, Link] = {}
         self.joints: dict[str, Joint] = {}
@@ -147,21 +156,19 @@ class Description:
 
     def add_link(self, name: str, mass: float = 0.0, com=(0.0, 0.0, 0.0), inertia=(0.0,) * 6) -> Link:
         """Inertia is given about the centre of mass: six numbers xx xy xz yy yz zz, or three for a diagonal one."""
-        if len(inertia) == 3:
+        if np.shape(inertia) == (3,):
             inertia = (inertia[0], 0.0, 0.0, inertia[1], 0.0, inertia[2])
         return self._add(self.links, "link", Link(name, mass, com, inertia))
 
     def add_joint(self, name: str, kind: str, parent: str | None, child: str, **options) -> Joint:
-        if kind not in KINDS:
-            raise ModelError(f'joint "{name}" has kind "{kind}"; the kinds are {", ".join(KINDS)}')
+        check_word(f'joint "{name}"', "kind", kind, KINDS)
         return self._add(self.joints, "joint", Joint(name, kind, parent, child, **options))
 
     def add_tendon(self, name: str, terms: Sequence[tuple], **options) -> Tendon:
         return self._add(self.tendons, "tendon", Tendon(name, terms, **options))
 
     def add_actuator(self, name: str, joint: str = "", kind: str = "torque", **options) -> Actuator:
-        if kind not in ACTUATORS:
-            raise ModelError(f'actuator "{name}" has kind "{kind}"; the kinds are {", ".join(ACTUATORS)}')
+        check_word(f'actuator "{name}"', "kind", kind, ACTUATORS)
         return self._add(self.actuators, "actuator", Actuator(name, joint, kind, **options))
 
     def link(self, name: str) -> Link:
@@ -194,7 +201,7 @@ class Description:
     @staticmethod
     def _add(table, kind, item):
         if not isinstance(item.name, str) or not item.name:
-            raise ModelError(f"a {kind} needs a name, but got {item.name!r}")
+            raise ModelError(f"a {kind} needs a name, but got {shown(item.name)}")
         if item.name in table:
             raise ModelError(f'there are two {kind}s called "{item.name}"; give one another name')
         table[item.name] = item
@@ -202,6 +209,6 @@ class Description:
 
     @staticmethod
     def _find(table, kind, name):
-        if name not in table:
-            raise ModelError(unknown(kind, name, table))
+        if not isinstance(name, str) or name not in table:
+            raise ModelError(unknown(kind, name if isinstance(name, str) else shown(name), table))
         return table[name]

@@ -22,7 +22,6 @@ from .arrays import (
     VELOCITY,
     Topology,
 )
-from .checks import unit_quaternion
 from .contacts import (
     PAIR_OPTIONS,
     Contacts,
@@ -44,6 +43,7 @@ from .grafts import no_grafts
 from .laws import TIE_COMPLIANCE, Impulse, Law
 from .listing import Frame, Listing, Placed
 from .loops import initial_poses, list_loops, pairs_of_files
+from .ranges import unit, unit_quaternion
 
 if TYPE_CHECKING:
     from .world import World
@@ -277,8 +277,7 @@ def _limit(frame: Frame) -> tuple[float, float]:
 
 
 def _unit_axis(frame: Frame) -> np.ndarray:
-    axis = np.asarray(frame.axis, dtype=np.float64)
-    return axis / np.linalg.norm(axis) if frame.kind in (REVOLUTE, PRISMATIC) else np.array([0.0, 0.0, 1.0])
+    return unit(frame.axis) if frame.kind in (REVOLUTE, PRISMATIC) else np.array([0.0, 0.0, 1.0])
 
 
 def start_of(listing: Listing) -> np.ndarray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .arrays import ANDERSSON, BROWN, COULOMB, HOLLARS, IMPULSE
-from .errors import ModelError
+from .ranges import check_form
 
 FRICTION_LAWS = {"coulomb": COULOMB, "andersson": ANDERSSON, "hollars": HOLLARS, "brown": BROWN}
 
@@ -41,11 +41,7 @@ class Impulse:
         return IMPULSE
 
     def check(self) -> None:
-        if not isinstance(self.sweeps, int) or self.sweeps < 1:
-            raise ModelError(f"sweeps of Impulse must be a whole number from 1 on, but is {self.sweeps!r}")
-        if self.form not in ("auto", "matrix", "sums"):
-            raise ModelError(f'form of Impulse must be "auto", "matrix" or "sums", but is {self.form!r}')
-        _check_numbers(self, ("stabilisation", "compliance", "softness", "margin", "push_limit"))
+        check_form("impulse", "Impulse", self)
 
 
 @dataclass(frozen=True)
@@ -65,20 +61,7 @@ class Spring:
         return FRICTION_LAWS[self.friction_law]
 
     def check(self) -> None:
-        if self.friction_law not in FRICTION_LAWS:
-            names = ", ".join(FRICTION_LAWS)
-            raise ModelError(f'Spring has friction_law "{self.friction_law}"; the names are {names}')
-        _check_numbers(self, ("stiffness", "damping", "static_friction"))
-        _check_numbers(self, ("exponent", "transition"), above=True)
+        check_form("spring", "Spring", self)
 
 
 Law = Impulse | Spring
-
-
-def _check_numbers(law: Law, names: tuple[str, ...], above: bool = False) -> None:
-    for name in names:
-        value = getattr(law, name)
-        is_number = isinstance(value, int | float) and value == value and abs(value) != float("inf")
-        if not is_number or value < 0 or (above and value == 0):
-            wanted = "more than zero" if above else "zero or more"
-            raise ModelError(f"{name} of {type(law).__name__} must be {wanted}, but is {value!r}")

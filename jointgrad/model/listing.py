@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from .arrays import FIXED, FREE, N_Q, PRISMATIC, REVOLUTE, SPHERICAL
-from .checks import check_actuator, check_joint, check_tendon, unit_quaternion
+from .checks import check_actuator, check_joint, check_tendon
 from .description import Actuator, Description, Joint, Link, Tendon
 from .errors import ModelError
+from .ranges import unit, unit_quaternion
 
 
 @dataclass
@@ -207,7 +208,7 @@ def _pose_in_world(placed: Placed, joint: Joint) -> tuple[float, ...]:
 
 def plane_axes(normal: Sequence[float]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Two directions of a plane and its normal; x, y, z for the normal z."""
-    n = np.asarray(normal, dtype=np.float64) / np.linalg.norm(normal)
+    n = unit(normal)
     x = np.array([1.0, 0, 0]) if abs(n[0]) < 0.9 else np.array([0, 1.0, 0])
     x = x - n * (n @ x)
     x /= np.linalg.norm(x)

@@ -9,12 +9,13 @@ import numpy as np
 from .arrays import FIXED, FREE, MARK, PRISMATIC, REVOLUTE, SPHERICAL
 from .contacts import Contacts, Rule, Touching, loop_tie
 from .errors import ModelError, UnsupportedWarning, warn_caller
+from .ranges import check_form, unit
 
 WORLD = "world"
 
 
 def rotation(quaternion: Any) -> np.ndarray:
-    w, x, y, z = np.asarray(quaternion, dtype=np.float64) / np.linalg.norm(quaternion)
+    w, x, y, z = unit(quaternion)
     return np.array([
         [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
         [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
@@ -47,7 +48,7 @@ def initial_poses(frames: list) -> list[tuple[np.ndarray, np.ndarray]]:
             if f.kind == SPHERICAL:
                 R = R @ rotation(f.initial)
             elif f.kind != FIXED:
-                axis = np.asarray(f.axis, dtype=np.float64) / np.linalg.norm(f.axis)
+                axis = unit(f.axis)
                 if f.kind == PRISMATIC:
                     p = p + R @ axis * f.initial
                 else:
@@ -62,6 +63,7 @@ def pairs_of_files(placed: list, shapes: list[Touching]) -> tuple[list[Rule], di
     explicit: dict[frozenset, dict[str, float]] = {}
     for one in placed:
         for c in one.robot.constraints:
+            check_form("constraint", f'constraint "{c.get("name", c["kind"])}" ({c["kind"]})', c)
             if c["kind"] == "contact exclusion":
                 rules.append(Rule(one.prefix + str(c["body1"]), one.prefix + str(c["body2"]), None, {}))
             elif c["kind"] == "contact pair":

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
+from .arguments import shown
 from .arrays import (
     INTEGRATORS,
     Model,
 )
-from .checks import check_link, check_names, numbers, unit_quaternion
+from .checks import check_link, check_names, warn_of_units
 from .contacts import (
     PAIR_OPTIONS,
     Default,
@@ -23,6 +22,8 @@ from .flatten import Plan, bodies_of, params_of, start_of, topology_of
 from .inertias import check_inertias, check_moving_mass
 from .laws import Impulse, Law, Spring
 from .listing import Listing, Placed, list_robot
+from .names import unknown
+from .ranges import BASES, check_form, check_word, numbers, unit_quaternion
 
 
 class World:
@@ -52,11 +53,11 @@ class World:
     ) -> World:
         """Put a robot into the world. With a name, its parts are called "name/part". base is "free" or "fixed"."""
         if not isinstance(robot, Description):
-            raise ModelError(f"a world takes Descriptions, but got {type(robot).__name__}")
-        base = base or robot.base
-        if base not in ("free", "fixed"):
-            raise ModelError(f'base must be "free" or "fixed", but is "{base}"')
+            raise ModelError(f"robot must be a Description, as jg.load and jg.zoo give, but is {shown(robot)}")
+        _check_name("robot", name)
         owner = f'robot "{name or robot.name}"'
+        base = robot.base if base is None else base
+        check_word(owner, "base", base, BASES)
         position = tuple(numbers(owner, "position", position, 3))
         orientation = unit_quaternion(owner, "orientation", orientation)
         self.placed.append(Placed(robot.copy(), f"{name}/" if name else "", position, orientation, base))
@@ -66,6 +67,8 @@ class World:
         self, friction: float | None = None, restitution: float = 0.0, height: float = 0.0, name: str = "ground"
     ) -> World:
         """A plane across z. Its friction is that of every pair it is in, where the other shape has no larger one."""
+        _check_name("ground", name)
+        check_form("ground", f'ground "{name}"', {"friction": friction, "restitution": restitution, "height": height})
         ground = Description(name, base="fixed")
         shape = Shape("plane", (), (0.0, 0.0, height), friction=() if friction is None else (friction,))
         ground.add_link(name).shapes.append(shape)
@@ -76,13 +79,18 @@ class World:
         """Say how two shapes touch, by the names of shapes or links (patterns such as "dog/*" allowed); the last word counts.
 
         contact: a law, or None for pairs that shall not touch. Options: friction, torsion, rolling (m), restitution,
-        stabilisation, softness, margin, push_limit; stiffness, damping, exponent, static_friction, transition of springs.
+        stabilisation, compliance, softness (1/kg), margin, push_limit;
+        stiffness, damping, exponent, static_friction, transition of springs.
         """
-        for option, value in options.items():
+        for which, name in (("first", first), ("second", second)):
+            if not isinstance(name, str):
+                raise ModelError(f"{which} of a pair is the name of a link or shape, but is {shown(name)}")
+        for option in options:
             if option not in PAIR_OPTIONS:
-                raise ModelError(f'a pair has no "{option}"; it has {", ".join(PAIR_OPTIONS)}')
-            if not numbers(f'the pair "{first}", "{second}"', option, value, None) >= 0:
-                raise ModelError(f'{option} of the pair "{first}", "{second}" is {value}; it must be zero or more')
+                raise ModelError(
+                    f"of a pair {unknown('option', option, PAIR_OPTIONS)} (they are {', '.join(PAIR_OPTIONS)})"
+                )
+        check_form("pair", f'the pair "{first}", "{second}"', options)
         _check_law(contact)
         self.rules.append(Rule(first, second, contact, {k: float(v) for k, v in options.items()}))
         return self
@@ -102,22 +110,18 @@ class World:
         law of all pairs without one of their own; with None no shapes touch. constraints=False leaves out joint limits,
         dry friction, mimic joints and loops. max_contacts: room for points that touch at once.
         """
-        is_asked, dt, integrator = integrator is not None, self.dt if dt is None else dt, integrator or self.integrator
-        if unphysical not in ("error", "warn"):
-            raise ModelError(f'unphysical must be "error" or "warn", but is {unphysical!r}')
-        if integrator not in INTEGRATORS:
-            raise ModelError(f'there is no integrator "{integrator}"; the names are {", ".join(INTEGRATORS)}')
-        if not 0 < dt < np.inf:
-            raise ModelError(f"dt must be more than zero and finite, but is {dt}")
-        numbers("the world", "gravity", self.gravity, 3)
-        for what in ("density", "viscosity"):
-            if numbers("the world", what, getattr(self, what), None) < 0:
-                raise ModelError(f"{what} of the world is negative ({getattr(self, what)}); it must be zero or more")
+        is_asked, dt = integrator is not None, self.dt if dt is None else dt
+        integrator = self.integrator if integrator is None else integrator
+        asked = {"unphysical": unphysical, "constraints": constraints, "max_contacts": max_contacts}
+        check_form("compile", "the world", asked)
+        check_word("the world", "integrator", integrator, INTEGRATORS)
+        check_form("world", "the world", vars(self) | {"dt": dt})
         listing = Listing()
         for placed in self.placed:
             for link in placed.robot.links.values():
                 check_link(link, unphysical)
             list_robot(placed, listing)
+        warn_of_units((placed.robot for placed in self.placed), dt)
         if not listing.links:
             raise ModelError("the world is empty: add a robot with at least one link before compiling")
         check_names("link", [name for name, _, _ in listing.links])
@@ -147,8 +151,13 @@ def _refuse_impulses(is_asked: bool) -> None:
     warn_caller(f'{why}: integrator="semi_implicit" is taken', UnsupportedWarning)
 
 
+def _check_name(kind: str, name: Any) -> None:
+    if name is not None and (not isinstance(name, str) or not name):
+        raise ModelError(f"the name of a {kind} is a text, but is {shown(name)}")
+
+
 def _check_law(contact: Any) -> None:
     if contact is not None and contact is not Default:
         if not isinstance(contact, Impulse | Spring):
-            raise ModelError(f"contact must be Impulse(...), Spring(...) or None, but is {contact!r}")
+            raise ModelError(f"contact must be Impulse(...), Spring(...) or None, but is {shown(contact)}")
         contact.check()

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ..model.arguments import checked_count, reading
 from ..model.errors import InputError
 from ..model.parameters import Entry, Inertia
 from .identify import Recording
@@ -15,15 +16,21 @@ def read_recording(path: Path) -> Recording:
     """An .npz file with q and qd, and if wanted u and every, as Recording has them."""
     if not path.is_file():
         raise InputError(f"there is no file {path}")
-    try:
-        with np.load(path, allow_pickle=False) as kept:
+    with reading(path, "a recording"):
+        with path.open("rb") as whole, np.load(whole, allow_pickle=False) as kept:
             arrays = {name: kept[name] for name in ("q", "qd", "u", "every") if name in kept}
-    except (ValueError, OSError, EOFError) as error:
-        raise InputError(f"{path} is not a recording: {error}") from None
-    missing = [name for name in ("q", "qd") if name not in arrays]
-    if missing:
-        raise InputError(f"{path} has no {' and no '.join(missing)}")
-    return Recording(arrays["q"], arrays["qd"], arrays.get("u"), int(arrays.get("every", 1)))
+        missing = [name for name in ("q", "qd") if name not in arrays]
+        if missing:
+            raise InputError(f"{path} has no {' and no '.join(missing)}")
+        wrong = [
+            name for name, x in arrays.items() if x.dtype.kind not in "iuf" or x.ndim != (0 if name == "every" else 2)
+        ]
+        if wrong:
+            raise InputError(f"{wrong[0]} of {path} is {arrays[wrong[0]].dtype} of shape {arrays[wrong[0]].shape}; numbers "
+                             "(samples, values) are needed, and for every one whole number")  # fmt: skip
+        every = arrays.pop("every", np.array(1))
+        checked_count(f"every of {path}", int(every) if float(every).is_integer() else float(every), 1)
+    return Recording(**{name: x.astype(np.float64) for name, x in arrays.items()}, every=int(every))
 
 
 def unknown_of(text: str) -> Entry | Inertia:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import zipfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ..model.arguments import reading, writing
 from ..model.errors import InputError
 
 Ended = list[tuple[np.ndarray, np.ndarray]]
@@ -18,8 +18,9 @@ def write_search(path: Path, settings: dict, progress: dict, rng: np.random.Gene
     """Ends (points, losses) of all hops so far, the progress, and the state of the random numbers."""
     said = {"settings": settings, "progress": progress, "rng": rng.bit_generator.state}
     new = path.with_name(path.name + ".new")  # an interruption while writing leaves the old file whole
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with new.open("wb") as file:
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    with writing(path), new.open("wb") as file:
         np.savez(
             file, said=np.array(json.dumps(said)), x=np.concatenate([x for x, _ in ends]),
             losses=np.concatenate([losses for _, losses in ends]), sizes=np.array([len(x) for x, _ in ends]),
@@ -31,15 +32,15 @@ def read_search(path: Path, settings: dict, rng: np.random.Generator) -> tuple[d
     """The progress and the ends of a search that was kept, None where there is none; sets the random numbers to where they were."""
     if not path.exists():
         return None
-    try:
-        with np.load(path, allow_pickle=False) as file:
+    with reading(path, "a search that was kept (remove it, or choose another file)"):
+        with path.open("rb") as whole, np.load(whole, allow_pickle=False) as file:
             said, arrays = json.loads(str(file["said"])), {k: file[k] for k in ("x", "losses", "sizes")}
-        found, state, progress = said["settings"], said["rng"], said["progress"]
-    except (ValueError, KeyError, OSError, zipfile.BadZipFile, EOFError) as failure:
-        raise InputError(f"{path} is no search that was kept ({failure}): remove it, or choose another file") from None
+        found, state, progress = dict(said["settings"]), said["rng"], dict(said["progress"])
+        at = np.cumsum(arrays["sizes"])[:-1]
+        ends = list(zip(np.split(arrays["x"], at), np.split(arrays["losses"], at), strict=True))
+        np.random.default_rng().bit_generator.state = state
     changed = [k for k in {**found, **settings} if found.get(k) != json.loads(json.dumps(settings)).get(k)]
     if changed:
         raise InputError(f"{path} is of a search with other {', '.join(changed)}: remove it, or choose another file")
     rng.bit_generator.state = state
-    at = np.cumsum(arrays["sizes"])[:-1]
-    return progress, list(zip(np.split(arrays["x"], at), np.split(arrays["losses"], at), strict=True))
+    return progress, ends

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..engine.rollout import Gradient, Trajectory
+from ..model.arguments import checked_path, writing
 from ..model.arrays import Model, State
 from ..model.errors import InputError
 from .film import ENVIRONMENTS, FPS, Arrows, Contacts, Film, film_of
@@ -45,14 +46,14 @@ def save(
     fps: float = FPS, title: str = "",
 ) -> Path:  # fmt: skip
     """Write a motion as an .npz file: all its states exactly, and the film of its first environments."""
-    path = Path(path)
+    path = checked_path(path)
     film = film_of(model, motion, gradient, environments, fps, title or path.stem)
     arrays, scene = _packed(film)
     arrays |= {"q": motion.q, "qd": motion.qd}
     if motion.u is not None:
         arrays["u"] = motion.u
     arrays["scene"] = np.frombuffer(json.dumps(scene).encode(), dtype=np.uint8)
-    with open(path, "wb") as file:
+    with writing(path), open(path, "wb") as file:
         np.savez_compressed(file, allow_pickle=False, **arrays)
     return path
 
@@ -78,7 +79,7 @@ def _packed(film: Film) -> tuple[dict[str, np.ndarray], dict]:
 
 def load_run(path: Any) -> Run:
     """Read a saved run. Nothing in it is evaluated; a file that is not what `save` writes is refused, saying why."""
-    path = Path(path)
+    path = checked_path(path)
     try:
         arrays = _arrays(path)
         scene = _json(arrays.pop("scene"))
@@ -255,7 +256,8 @@ def write_html(film: Film, path: Any) -> Path:
     text = json.dumps(_film_json(film), allow_nan=False).replace("<", "\\u003c")
     head, tail = page.split("@FILM@")
     path = Path(path)
-    path.write_text(head.replace("@TITLE@", markup.escape(film.title)) + text + tail, encoding="utf-8")
+    with writing(path):
+        path.write_text(head.replace("@TITLE@", markup.escape(film.title)) + text + tail, encoding="utf-8")
     return path
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ..model.arguments import checked_count, checked_number, writing
 from ..model.errors import InputError
 from .film import Film
 from .raster import Painter
@@ -17,12 +18,20 @@ from .raster import Painter
 GIF_FPS, MP4_FPS = 25, 30
 
 
+def _check_size(width: Any, height: Any) -> None:
+    for name, value in (("width", width), ("height", height)):
+        checked_count(f"{name} (size of a picture)", value, 1)
+
+
 def picture(film: Film, path: Any, time: float = 0.0, width: int = 640, height: int = 400) -> Path:
     """One moment of a film as a PNG."""
     from PIL import Image
 
+    _check_size(width, height)
+    checked_number("time", time)
     frame = int(np.argmin(np.abs(film.time - time)))
-    Image.fromarray(Painter(film, width, height).picture(frame)).save(path, optimize=True)
+    with writing(path):
+        Image.fromarray(Painter(film, width, height).picture(frame)).save(path, optimize=True)
     return Path(path)
 
 
@@ -30,17 +39,20 @@ def gif(film: Film, path: Any, width: int = 480, height: int = 300, speed: float
     """The film as a moving picture that repeats."""
     from PIL import Image
 
+    _check_size(width, height)
     images = [Image.fromarray(p) for p in _pictures(film, width, height, GIF_FPS, speed)]
     # one palette for all, so that still parts do not flicker; by coverage, or small bright things would lose their colour
     palette = images[len(images) // 2].quantize(128, method=Image.Quantize.MAXCOVERAGE)
     first, *others = [image.quantize(palette=palette, dither=Image.Dither.NONE) for image in images]
     durations = [1000 // GIF_FPS] * len(others) + [800]
-    first.save(path, save_all=True, append_images=others, duration=durations, loop=0)
+    with writing(path):
+        first.save(path, save_all=True, append_images=others, duration=durations, loop=0)
     return Path(path)
 
 
 def mp4(film: Film, path: Any, width: int = 960, height: int = 600, speed: float = 1.0) -> Path:
     """The film as a video; needs ffmpeg, installed or from the package imageio-ffmpeg."""
+    _check_size(width, height)
     command = [
         _ffmpeg(), "-y", "-loglevel", "error", "-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}",
         "-r", str(MP4_FPS), "-i", "-", "-an", "-c:v", "libx264", "-pix_fmt", "yuv420p", "-crf", "20", str(path),

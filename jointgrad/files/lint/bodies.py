@@ -7,7 +7,16 @@ import math
 
 import numpy as np
 
-from ...model.checks import check_actuator, check_joint, check_link, check_tendon, inertia_message, triangle_violation
+from ...model.checks import (
+    check_actuator,
+    check_joint,
+    check_link,
+    check_tendon,
+    inertia_message,
+    looks_like_degrees,
+    triangle_violation,
+)
+from ...model.contacts import KINDS as TOUCHING
 from ...model.description import Description, Joint, Link
 from ...model.errors import ModelError
 from .finding import Notebook, listed
@@ -38,6 +47,22 @@ def check_bodies(robot: Description, tree: Tree, notes: Notebook) -> None:
             except ModelError as reason:
                 notes.add("not-simulable", "error", None, f'{what} "{item.name}"', str(reason), f"correct the {what}")
     _check_looks_like_radians(robot, notes)
+    _check_contact(robot, notes)
+
+
+def _check_contact(robot: Description, notes: Notebook) -> None:
+    """Shapes for contact that the engine leaves out of it."""
+    left_out: dict[str, list[str]] = {}
+    for link in robot.links.values():
+        for shape in link.shapes:
+            if shape.role != "visual" and shape.kind not in TOUCHING:
+                left_out.setdefault(shape.kind, []).append(shape.name or link.name)
+    for kind, names in left_out.items():
+        message = f"shapes of kind {kind} do not touch anything yet: {listed(dict.fromkeys(names), 12)}"
+        remedy = (
+            f"stand for them with {', '.join(k for k in TOUCHING if k != 'plane')}, or they pass through all there is"
+        )
+        notes.add("no-contact", "note", None, "", message, remedy)
 
 
 # links -------------------------------------------------------------------------------------------------------------------
@@ -219,12 +244,6 @@ def _check_limits(joint: Joint, notes: Notebook) -> None:
         message = f"limits {low:g} to {high:g} rad are more than a full turn and whole numbers: they look like degrees"
         remedy = "write radians (multiply by pi/180), or make the joint continuous"
         notes.joint("units-degrees", "warning", joint.name, message, remedy)
-
-
-def looks_like_degrees(angle: float) -> bool:
-    """Beyond a full turn, up to two turns in degrees, a whole number; 10, 20 and 100 are how people write "no limit"."""
-    a = abs(angle)
-    return 2 * math.pi + 0.01 < a <= 720 and abs(a - round(a)) < 1e-9 and round(a) not in (10, 20, 100)
 
 
 def _check_armature(joint: Joint, tree: Tree, notes: Notebook) -> None:

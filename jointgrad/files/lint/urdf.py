@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 
+from ...model.checks import looks_like_degrees
 from ..urdf.reader import READ as TAGS
 from ..xml import Element, FileError
-from .bodies import looks_like_degrees
 from .finding import Notebook, listed
 
 # known extensions: the motion does not depend on these ...

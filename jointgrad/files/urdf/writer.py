@@ -7,9 +7,10 @@ from collections import Counter
 from collections.abc import Sequence
 from xml.sax.saxutils import quoteattr
 
-from ...model.checks import unit_quaternion
+from ...model.arguments import checked_kind
 from ...model.description import INFINITE, Actuator, Description, Joint, Link, Shape
 from ...model.errors import ModelError
+from ...model.ranges import unit_quaternion
 from .quantities import EXACT, GREY, LARGEST, force_limit, quaternion_from_rpy, rpy_from_quaternion
 from .tree import SCALAR
 
@@ -19,6 +20,7 @@ def to_urdf(robot: Description) -> str:
 
     How the base meets the world is not in a URDF: it is said when the file is loaded. Shapes that are seen come first.
     """
+    checked_kind("robot", robot, Description, "as jg.load and jg.zoo give")
     below_world = [j.name for j in robot.joints.values() if j.parent is None]
     _refuse_whole(robot, below_world)
     colors = {tuple(s.color): f"color_{k}" for k, s in enumerate(_seen_colors(robot))}

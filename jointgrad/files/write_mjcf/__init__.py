@@ -9,8 +9,10 @@ from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
+from ...model.arguments import checked_kind
 from ...model.description import Description, Joint, Link, Shape
 from ...model.errors import ModelError
+from ...model.ranges import check_form, check_word
 from ...model.world import World
 from ..mjcf.geom import CONTACT_NUMBERS
 from ..mjcf.inertia import inertia_box
@@ -36,9 +38,10 @@ def to_mjcf(world: World | Description, dt: float | None = None, integrator: str
     """
     if isinstance(world, Description):
         world = _alone(world)
-    dt, integrator = world.dt if dt is None else dt, integrator or world.integrator
-    if integrator not in INTEGRATORS:
-        raise ModelError(f'MJCF has no integrator like "{integrator}"; it can say {", ".join(INTEGRATORS)}')
+    checked_kind("world", world, World, "or a Description")
+    dt, integrator = world.dt if dt is None else dt, world.integrator if integrator is None else integrator
+    check_form("world", "the world", vars(world) | {"dt": dt})
+    check_word("MJCF", "integrator", integrator, INTEGRATORS)
     world, pairs = spelt_out(world) if world.rules else (world, None)
     bodies, start = [], []
     assets = _meshes(world)

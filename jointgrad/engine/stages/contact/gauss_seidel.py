@@ -10,14 +10,13 @@ clamped, so that the reverse needs nothing else. It is that of what was computed
 Algorithm 1, corrected).
 """
 
-from ....algebra.spatial import add
 from ....compiler.elementary import clamp, inverse, maximum, root, safe_div, select
 from ....compiler.kernel import accumulate, inlined, kernel, sweep
 from ....compiler.reverse import adjoint
 from ....compiler.trace import traced
 from ...operators import plus, zero3, zero4, zero9
-from .paths import POINT, SPIN, is_of_joints
-from .rows import give_way_adjoint, give_way_each_adjoint
+from .give import diagonal_of, give_adjoint
+from .paths import POINT, SPIN
 
 # a row that no impulse can move (a direction that the joints do not have) takes no part
 IMMOVABLE = 1e-12
@@ -343,38 +342,6 @@ def from_start(D, b, start_bar):
 
 row_steps_adjoint = adjoint(row_steps, "A")
 cone_steps_adjoint = adjoint(cone_steps, "A")
-
-
-@traced
-def diagonal_of(A):
-    return A[0], A[4], A[8]
-
-
-def unsoftened(A, soft):
-    return tuple(x - soft[j // 4] if j % 4 == 0 else x for j, x in enumerate(A))
-
-
-@traced
-def give_reverse(A, soft, give, soft_bar, A_bar):
-    """Cotangents of what a block gives, and of its A before that."""
-    answer_bar, give_bar = give_way_adjoint(unsoftened(A, soft), give, soft_bar)
-    return give_bar, add(A_bar, answer_bar)
-
-
-@traced
-def give_each_reverse(A, soft, give, soft_bar, A_bar):
-    answer_bar, give_bar = give_way_each_adjoint(unsoftened(A, soft), give, soft_bar)
-    return give_bar, add(A_bar, answer_bar)
-
-
-@inlined
-def give_adjoint(tree, block, block_bar, k, own, soft_bar):
-    """Adds to the cotangent of a block's own A; leaves that of what it gives."""
-    A, soft, give, A_bar = block.A[own], block.soft[k], block.give[k], block_bar.A[own]
-    if is_of_joints(tree, block, k):
-        block_bar.give[k], block_bar.A[own] = give_each_reverse(A, soft, give, soft_bar, A_bar)
-    else:
-        block_bar.give[k], block_bar.A[own] = give_reverse(A, soft, give, soft_bar, A_bar)
 
 
 @traced

@@ -10,19 +10,21 @@ from ....algebra.vector import cross, times
 from ....compiler.kernel import accumulate, kernel, sweep
 from ....compiler.reverse import adjoint
 from ....compiler.trace import traced
-from ....model.arrays import CONNECT, FREE, JOINT_TIE, MIMIC_ROW, NO_ROW, STOP_ROW
+from ....model.arrays import CONNECT, FREE, JOINT_TIE, MIMIC_ROW, NO_ROW
 from ...at_points import at_point, give_to_point
 from ...operators import plus, zero, zero3, zero6, zero18
 from .paths import BOUNDED, IN_FIRST, POINT, joined, three
 from .response import free_rates, together
-from .rows import point_demand_adjoint, point_rows_adjoint, spin_demand_adjoint, spin_rows_adjoint
+from .rows import point_demand_adjoint, point_rows_adjoint, spin_demand_adjoint, spin_rows_adjoint, with_approach
 from .ties import (
     connect_demand_adjoint,
     friction_bounds_adjoint,
+    is_stop,
     mimic_demand_adjoint,
     moved_connect_rows_adjoint,
     moved_weld_demand_adjoint,
     stop_demand_adjoint,
+    stop_range,
 )
 
 
@@ -103,26 +105,6 @@ def sides_adjoint(tree, params, work, work_bar, multiplier, block, block_bar, k,
     if block.body[2 * k + 1] < tree.n_bodies:
         b = side_adjoint(tree, params, work, work_bar, multiplier, block, block_bar, k, 2 * k + 1, closing_bar)
     return a, b
-
-
-@traced
-def plus_normal(rows_bar, approach_bar, v):
-    """Cotangent of three rows with what the approach, the normal row times a velocity, gives the first of them."""
-    return (*add(rows_bar[:6], scale(v, approach_bar)), *rows_bar[6:])
-
-
-@traced
-def pulled_along(rows, approach_bar):
-    return scale(rows[:6], approach_bar)
-
-
-@sweep
-def with_approach(work, work_bar, block, k, bars, approach_bar):
-    """Reverse of rows.approach_of: cotangents of rows, to which it adds; those of velocities are left in work_bar.v."""
-    a, b = block.body[2 * k], block.body[2 * k + 1]
-    accumulate(work_bar.v, a, pulled_along(block.rows[2 * k], approach_bar))
-    accumulate(work_bar.v, b, pulled_along(block.rows[2 * k + 1], approach_bar))
-    return plus_normal(bars[0], approach_bar, work.v[a]), plus_normal(bars[1], approach_bar, work.v[b])
 
 
 # by kind of block -------------------------------------------------------------------------------------------------------
@@ -229,19 +211,14 @@ def joint_row_adjoint(
     """`more` is what the closing velocity received besides."""
     kind, i, d, q, dt = tree.tie_row[r], tree.tie_frame[r], tree.tie_dof[r], tree.tie_q[r], params.world_dt[0]
     closing_bar = plus(b_bar, more)
-    if kind == STOP_ROW:
-        q_bar, own_bar, limit, stabilisation, dt_bar = stop_demand_adjoint(
-            state.q[q],
-            closing,
-            params.joint_limit[i],
-            params.world_stabilisation[0],
-            params.world_limit_margin[0],
-            dt,
-            b_bar,
+    if is_stop(tree, r):
+        limit, margin = stop_range(tree, params, r)
+        q_bar, own_bar, limit_bar, stabilisation, dt_bar = stop_demand_adjoint(
+            state.q[q], closing, limit, params.world_stabilisation[0], margin, dt, b_bar
         )
         closing_bar = plus(own_bar, more)
         accumulate(state_bar.q, q, q_bar)
-        accumulate(params_bar.joint_limit, i, limit)
+        accumulate(params_bar.joint_limit, i, limit_bar)
         accumulate(params_bar.world_stabilisation, 0, stabilisation)
         accumulate(params_bar.world_dt, 0, dt_bar)
     elif kind == MIMIC_ROW:

@@ -12,13 +12,14 @@ from ....algebra.spatial import add, neg, scale, sub
 from ....algebra.spatial import work as motion_work
 from ....algebra.vector import cross, outer
 from ....compiler.elementary import detached, inverse, maximum, minimum, select
-from ....compiler.kernel import any_above, inlined, kernel, sweep
+from ....compiler.kernel import accumulate, any_above, inlined, kernel, sweep
 from ....compiler.reverse import adjoint
 from ....compiler.trace import traced
 from ....model.arrays import IMPULSE
 from ...at_points import at_point
 from ...operators import zero9
-from .paths import POINT, SPIN, is_of_joints, joined, list_members, open_block, reach_roots, three, tree_of
+from .give import softened, softness_of
+from .paths import POINT, SPIN, joined, list_members, open_block, reach_roots, three, tree_of
 from .ties import tie_blocks
 
 # restitution from which on a pair falls through its margin freely, and bounces when it has: below, it is braked there, the less
@@ -191,24 +192,6 @@ def with_joint(A, effort, other, D_inv):
 
 
 @traced
-def give_way(A, give):
-    """What a point gives beyond the answer of the trees: a share of it, the same in all directions (some of which the joints may
-    not have), and what knows no masses."""
-    return (give[0] * (1.0 / 3.0) * (A[0] + A[4] + A[8]) + give[1],) * 3
-
-
-@traced
-def give_way_each(A, give):
-    """The same of joints, which have nothing to do with each other."""
-    return tuple(give[0] * A[4 * i] + give[1] for i in range(3))
-
-
-@traced
-def softened(A, soft):
-    return (A[0] + soft[0], *A[1:4], A[4] + soft[1], *A[5:8], A[8] + soft[2])
-
-
-@traced
 def transposed_block(A):
     return tuple(A[3 * j + i] for i in range(3) for j in range(3))
 
@@ -286,10 +269,7 @@ def coupling(tree, params, work, block, k, s):
 def own_coupling(tree, params, work, block, k):
     """A of a block with itself; leaves block.soft."""
     A = coupling(tree, params, work, block, k, k)
-    if is_of_joints(tree, block, k):
-        block.soft[k] = give_way_each(A, block.give[k])
-    else:
-        block.soft[k] = give_way(A, block.give[k])
+    block.soft[k] = softness_of(tree, block, k, A)
     return softened(A, block.soft[k])
 
 
@@ -320,5 +300,23 @@ point_rows_adjoint = adjoint(point_rows, "point normal")
 spin_rows_adjoint = adjoint(spin_rows, "normal")
 point_demand_adjoint = adjoint(point_demand, "closing approach gap restitution stabilisation push_limit dt")
 spin_demand_adjoint = adjoint(spin_demand, "closing")
-give_way_adjoint = adjoint(give_way, "A give")
-give_way_each_adjoint = adjoint(give_way_each, "A give")
+
+
+@traced
+def plus_normal(rows_bar, approach_bar, v):
+    """Cotangent of three rows with what the approach, the normal row times a velocity, gives the first of them."""
+    return (*add(rows_bar[:6], scale(v, approach_bar)), *rows_bar[6:])
+
+
+@traced
+def pulled_along(rows, approach_bar):
+    return scale(rows[:6], approach_bar)
+
+
+@sweep
+def with_approach(work, work_bar, block, k, bars, approach_bar):
+    """Reverse of approach_of: cotangents of rows, to which it adds; those of velocities are left in work_bar.v."""
+    a, b = block.body[2 * k], block.body[2 * k + 1]
+    accumulate(work_bar.v, a, pulled_along(block.rows[2 * k], approach_bar))
+    accumulate(work_bar.v, b, pulled_along(block.rows[2 * k + 1], approach_bar))
+    return plus_normal(bars[0], approach_bar, work.v[a]), plus_normal(bars[1], approach_bar, work.v[b])

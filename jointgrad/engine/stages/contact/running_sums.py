@@ -20,14 +20,13 @@ from .gauss_seidel import (
     clamped,
     clamped_reverse,
     cone_steps_adjoint,
-    diagonal_of,
     from_coupling,
     from_start,
-    give_adjoint,
     prepare,
     row_steps_adjoint,
     with_mirror,
 )
+from .give import diagonal_of, give_adjoint
 from .paths import IN_FIRST, POINT, joined, three
 from .response import all_answers, mix_with, no_sums, push
 

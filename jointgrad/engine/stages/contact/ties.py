@@ -12,7 +12,7 @@ from ....compiler.elementary import clamp, detached, inverse, maximum, select
 from ....compiler.kernel import any_above, kernel, sweep
 from ....compiler.reverse import adjoint
 from ....compiler.trace import traced
-from ....model.arrays import CONNECT, JOINT_TIE, MIMIC_ROW, NO_ROW, STOP_ROW
+from ....model.arrays import CONNECT, HIGH_ROW, JOINT_TIE, LOW_ROW, MIMIC_ROW, NO_ROW, STOP_ROW
 from ....model.laws import Impulse
 from ...operators import plus, zero3, zero18
 from .paths import BOUNDED, IN_FIRST, joined, open_block, passed, reach_roots, settle
@@ -29,6 +29,38 @@ def gentle(speed):
 def no_row(anything):
     """weight, second weight, closing, b, low, high, active of a row that is not there."""
     return (0.0,) * 7
+
+
+@traced
+def low_end(limit, margin):
+    """One end of a narrow range alone. The range is within its margin, so that from no place inside is either end crossed."""
+    return (limit[0], BIG), margin + (limit[1] - limit[0])
+
+
+@traced
+def high_end(limit, margin):
+    return (-BIG, limit[1]), margin + (limit[1] - limit[0])
+
+
+@traced
+def both_ends(limit, margin):
+    return (limit[0], limit[1]), margin
+
+
+@sweep
+def is_stop(tree, r):
+    return tree.tie_row[r] == STOP_ROW or tree.tie_row[r] == LOW_ROW or tree.tie_row[r] == HIGH_ROW
+
+
+@sweep
+def stop_range(tree, params, r):
+    """The range that a stop keeps its joint in, and how near to an end it acts."""
+    limit, margin = params.joint_limit[tree.tie_frame[r]], params.world_limit_margin[0]
+    if tree.tie_row[r] == LOW_ROW:
+        return low_end(limit, margin)
+    if tree.tie_row[r] == HIGH_ROW:
+        return high_end(limit, margin)
+    return both_ends(limit, margin)
 
 
 @traced
@@ -82,11 +114,9 @@ def joint_row(tree, params, state, work, r):
     kind, i, d, q, dt = tree.tie_row[r], tree.tie_frame[r], tree.tie_dof[r], tree.tie_q[r], params.world_dt[0]
     if kind == NO_ROW:
         return no_row(dt)
-    if kind == STOP_ROW:
-        return stop_row(
-            state.q[q], state.qd[d], work.qdd[d], params.joint_limit[i], params.world_stabilisation[0],
-            params.world_limit_margin[0], dt,
-        )  # fmt: skip
+    if is_stop(tree, r):
+        limit, margin = stop_range(tree, params, r)
+        return stop_row(state.q[q], state.qd[d], work.qdd[d], limit, params.world_stabilisation[0], margin, dt)
     if kind == MIMIC_ROW:
         q2, d2 = tree.tie_q2[r], tree.tie_dof2[r]
         return mimic_row(
