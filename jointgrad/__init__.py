@@ -24,6 +24,7 @@ _HOME = {
     "SimulationError": "model.errors",
     "UnsupportedWarning": "model.errors",
     "UnphysicalWarning": "model.errors",
+    "UnsettledWarning": "model.errors",
     "UnstableWarning": "model.errors",
     "load": "files",
     "load_world": "files",
@@ -71,6 +72,7 @@ if TYPE_CHECKING:
     from .model.errors import ModelError as ModelError
     from .model.errors import SimulationError as SimulationError
     from .model.errors import UnphysicalWarning as UnphysicalWarning
+    from .model.errors import UnsettledWarning as UnsettledWarning
     from .model.errors import UnstableWarning as UnstableWarning
     from .model.errors import UnsupportedWarning as UnsupportedWarning
     from .model.laws import Impulse as Impulse

@@ -178,7 +178,7 @@ class Problem:
         """A on the rows that take part."""
         rows = np.flatnonzero(self.D[..., lane].reshape(-1) > 0)
         E, F = self._factors(lane)
-        return E[rows] @ F[rows].T + np.diag(np.repeat(self.soft[:, 0, lane], 3)[rows])
+        return E[rows] @ F[rows].T + np.diag(self.soft[..., lane].reshape(-1)[rows])
 
     def _factors(self, lane: int) -> tuple[np.ndarray, np.ndarray]:
         """A = E F^T: a column per joint, six per free root."""

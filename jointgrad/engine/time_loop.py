@@ -14,6 +14,7 @@ from .operators import zero
 from .stages.assembly import assembly_stage, assembly_stage_adjoint
 from .stages.contact import contact
 from .stages.contact.margins import margins, nearer, stretch_margins, together, unstretch_margins
+from .stages.contact.settling import forget
 from .stages.detection import detection
 from .stages.grafts import grafted_rates, ungraft
 from .stages.kinematics import kinematics, kinematics_adjoint
@@ -200,6 +201,8 @@ def rollout(tree, params, gauge, assembly, state, work, touch, block, runge, out
             assemble(tree, params, gauge, assembly, call, at)
         fill(state.q, tree.n_q, call.q0, call.q0_dot, at)
         fill(state.qd, tree.n_dofs, call.qd0, call.qd0_dot, at)
+        if tree.has_impulses != 0:
+            forget(params, block)
         for k in range(call.steps):
             if at.is_stopped != 0:
                 return
@@ -217,6 +220,8 @@ def rollout(tree, params, gauge, assembly, state, work, touch, block, runge, out
             write_outputs(tree, params, assembly, state, work, output, call, at)
         empty(state.q, tree.n_q, call.q_last, call.q_last_dot, at)
         empty(state.qd, tree.n_dofs, call.qd_last, call.qd_last_dot, at)
+        if call.settling != 0:
+            empty(block.unsettled, 3, call.settling, 0, at)
 
 
 # the reverse ------------------------------------------------------------------------------------------------------------
@@ -537,7 +542,7 @@ def look_closely(tree, params, assembly, state, work, touch, block, margin, call
         stretch_margins(tree, params, margin)
         detection(tree, params, assembly, work, touch)
         unstretch_margins(tree, params, margin)
-        nearer(tree, touch, margin)
+        nearer(tree, params, touch, margin)
         touch.is_full = is_full
     if tree.n_nets != 0:
         ungraft(tree, params, assembly, state, work)

@@ -46,13 +46,13 @@ PARAMS = MappingProxyType({
     "joint.limit": 2, "joint.friction": 1, "joint.mimic": 2,
     "shape.size": 3, "shape.placement": 7,
     "pair.friction": 1, "pair.torsion": 1, "pair.rolling": 1, "pair.restitution": 1, "pair.stabilisation": 1,
-    "pair.softness": 1, "pair.margin": 1, "pair.push_limit": 1,
+    "pair.compliance": 1, "pair.softness": 1, "pair.margin": 1, "pair.push_limit": 1,
     "pair.stiffness": 1, "pair.damping": 1, "pair.exponent": 1, "pair.static_friction": 1, "pair.transition": 1,
     "actuator.gain": 1, "actuator.damping": 1, "actuator.bias": 3, "actuator.gear": 1,
     "actuator.control_limit": 2, "actuator.force_limit": 2,
     "tendon.stiffness": 1, "tendon.damping": 1, "tendon.rest": 2, "tendon.coefficient": 1,
     "world.gravity": 3, "world.dt": 1, "world.density": 1, "world.viscosity": 1,
-    "world.stabilisation": 1, "world.softness": 1, "world.limit_margin": 1,
+    "world.stabilisation": 1, "world.compliance": 1, "world.softness": 1, "world.limit_margin": 1,
     "graft.weight": 1,
 })  # fmt: skip
 

@@ -175,13 +175,12 @@ def _row(a: Touching, b: Touching, law: Law, options: dict[str, float]) -> tuple
     slide, turn, roll, dims = _friction(a, b)
     row = {
         "friction": slide, "torsion": turn, "rolling": roll, "restitution": 0.0, "stabilisation": hard.stabilisation,
-        "softness": hard.softness, "margin": hard.margin, "push_limit": hard.push_limit, "stiffness": soft.stiffness,
+        "compliance": hard.compliance, "softness": hard.softness, "margin": hard.margin,
+        "push_limit": hard.push_limit, "stiffness": soft.stiffness,
         "damping": soft.damping, "exponent": soft.exponent, "static_friction": soft.static_friction,
         "transition": soft.transition,
     }  # fmt: skip
     row |= options
-    if row["restitution"] > 0 and "margin" not in options:
-        row["margin"] = 0.0
     spins = dims > 3 or "torsion" in options or "rolling" in options
     if spins and dims <= 3:
         row |= {w: options.get(w, 0.0) for w in ("torsion", "rolling")}

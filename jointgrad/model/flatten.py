@@ -39,7 +39,7 @@ from .contacts import (
 from .description import Actuator, Tendon
 from .errors import ModelError
 from .grafts import no_grafts
-from .laws import Impulse, Law
+from .laws import TIE_COMPLIANCE, Impulse, Law
 from .listing import Frame, Listing, Placed
 from .loops import list_loops, pairs_of_files
 from .ranges import unit, unit_quaternion
@@ -265,7 +265,8 @@ def params_of(
         "tendon.rest": [t.rest for t in tendons],
         "tendon.coefficient": [coefficient for t in tendons for _, coefficient, _ in t.full_terms()],
         "world.gravity": world.gravity, "world.dt": dt, "world.density": world.density, "world.viscosity": world.viscosity,
-        "world.stabilisation": Impulse.stabilisation, "world.softness": Impulse.softness, "world.limit_margin": Impulse.margin,
+        "world.stabilisation": Impulse.stabilisation, "world.compliance": TIE_COMPLIANCE, "world.softness": Impulse.softness,
+        "world.limit_margin": Impulse.margin,
         "graft.weight": [],
     }  # fmt: skip
     assert values.keys() == PARAMS.keys()

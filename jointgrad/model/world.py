@@ -82,7 +82,8 @@ class World:
         """Say how two shapes touch, by the names of shapes or links (patterns such as "dog/*" allowed); the last word counts.
 
         contact: a law, or None for pairs that shall not touch. Options: friction, torsion, rolling (m), restitution,
-        stabilisation, softness, margin, push_limit; stiffness, damping, exponent, static_friction, transition of springs.
+        stabilisation, compliance, softness (1/kg), margin, push_limit;
+        stiffness, damping, exponent, static_friction, transition of springs.
         """
         for which, name in (("first", first), ("second", second)):
             if not isinstance(name, str):

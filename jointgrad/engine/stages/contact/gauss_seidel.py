@@ -1,7 +1,7 @@
 """Projected Gauss-Seidel on the contact problem, block by block, and the same sweeps backwards.
 
 Find x with a = A x + b, 0 <= a_n _|_ x_n >= 0, tangents within the friction of their own normal impulse (Qiao 2021,
-eq. 5; A holds the softness on its diagonal). A sweep is x <- clamp(y), y = G x + start, with G = I - D A, start = -D b and D
+eq. 5; A holds what rows give on its diagonal). A sweep is x <- clamp(y), y = G x + start, with G = I - D A, start = -D b and D
 the step sizes: 1 / A_rr for a row of its own, so that its G_rr is zero. The fixed number of sweeps starts from zero.
 A row without contact has D = 0 and stays exactly zero, forwards and backwards.
 
@@ -15,6 +15,7 @@ from ....compiler.reverse import adjoint
 from ....compiler.trace import traced
 from ...operators import plus, zero3, zero4, zero9
 from .clamps import clamped, clamped_reverse, hides
+from .give import diagonal_of, give_adjoint
 from .paths import POINT
 
 # a row that no impulse can move (a direction that the joints do not have) takes no part
@@ -199,11 +200,6 @@ cone_steps_adjoint = adjoint(cone_steps, "A")
 
 
 @traced
-def trace_of(A):
-    return A[0] + A[4] + A[8]
-
-
-@traced
 def with_mirror(A_bar, mirror):
     return tuple(A_bar[3 * i + j] + mirror[3 * j + i] for i in range(3) for j in range(3))
 
@@ -220,7 +216,7 @@ def history(tree, params, block, block_bar, k, s, is_late):
 
 @kernel
 def matrix_adjoint(tree, params, block, block_bar):
-    """block_bar.b; block_bar.A as A_bar + A_bar^T, of every coupling; block_bar.soft."""
+    """block_bar.b; block_bar.A as A_bar + A_bar^T, of every coupling; block_bar.give."""
     n = block.n
     for k in range(n):
         is_cone = block.kind[k] == POINT and tree.is_cone != 0
@@ -244,7 +240,7 @@ def matrix_adjoint(tree, params, block, block_bar):
             accumulate(block_bar.A, own, cone_steps_adjoint(block.A[own], block.active[k], D_bar))
         else:
             accumulate(block_bar.A, own, row_steps_adjoint(block.A[own], block.active[k], D_bar))
-        block_bar.soft[k] = trace_of(block_bar.A[own])
+        give_adjoint(tree, block, block_bar, k, own, diagonal_of(block_bar.A[own]))
     for k in range(n):
         for p in range(block.first[k], block.first[k + 1]):
             q = block.mirror[p]
