@@ -146,7 +146,7 @@ def _checked(path: str | Path, name: str, array: np.ndarray, expected: Mapping[s
 
 
 def _read_npz(path: str | Path, expected: Mapping[str, tuple[int, ...]]) -> dict[str, np.ndarray]:
-    with reading(path, "an npz file of weights"):
+    with reading(path, "npz file of weights"):
         with zipfile.ZipFile(path) as archive:  # sizes first: a small file can unpack to a huge one
             sizes = {info.filename: info.file_size for info in archive.infolist()}
         _check_names(path, [name.removesuffix(".npy") for name in sizes], expected)

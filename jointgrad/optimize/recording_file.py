@@ -16,7 +16,7 @@ def read_recording(path: Path) -> Recording:
     """An .npz file with q and qd, and if wanted u and every, as Recording has them."""
     if not path.is_file():
         raise InputError(f"there is no file {path}")
-    with reading(path, "a recording"):
+    with reading(path, "recording"):
         with path.open("rb") as whole, np.load(whole, allow_pickle=False) as kept:
             arrays = {name: kept[name] for name in ("q", "qd", "u", "every") if name in kept}
         missing = [name for name in ("q", "qd") if name not in arrays]

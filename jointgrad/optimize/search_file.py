@@ -32,7 +32,7 @@ def read_search(path: Path, settings: dict, rng: np.random.Generator) -> tuple[d
     """The progress and the ends of a search that was kept, None where there is none; sets the random numbers to where they were."""
     if not path.exists():
         return None
-    with reading(path, "a search that was kept (remove it, or choose another file)"):
+    with reading(path, "search that was kept (remove it, or choose another file)"):
         with path.open("rb") as whole, np.load(whole, allow_pickle=False) as file:
             said, arrays = json.loads(str(file["said"])), {k: file[k] for k in ("x", "losses", "sizes")}
         found, state, progress = dict(said["settings"]), said["rng"], dict(said["progress"])
