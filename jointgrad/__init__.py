@@ -18,14 +18,17 @@ _HOME = {
     "Shape": "model.description",
     "Model": "model.arrays",
     "State": "model.arrays",
+    "budget": "model.budget",
     "ModelError": "model.errors",
     "InputError": "model.errors",
     "SimulationError": "model.errors",
     "UnsupportedWarning": "model.errors",
     "UnphysicalWarning": "model.errors",
+    "UnsettledWarning": "model.errors",
     "UnstableWarning": "model.errors",
     "load": "files",
     "load_world": "files",
+    "load_model": "grafts.model_file",
     "to_urdf": "files",
     "to_mjcf": "files.write_mjcf",
     "step": "engine.rollout",
@@ -58,15 +61,18 @@ if TYPE_CHECKING:
     from .files.write_mjcf import to_mjcf as to_mjcf
     from .grafts.blueprint import MLP as MLP
     from .grafts.blueprint import graft as graft
+    from .grafts.model_file import load_model as load_model
     from .model import zoo as zoo
     from .model.arrays import Model as Model
     from .model.arrays import State as State
+    from .model.budget import budget as budget
     from .model.description import Description as Description
     from .model.description import Shape as Shape
     from .model.errors import InputError as InputError
     from .model.errors import ModelError as ModelError
     from .model.errors import SimulationError as SimulationError
     from .model.errors import UnphysicalWarning as UnphysicalWarning
+    from .model.errors import UnsettledWarning as UnsettledWarning
     from .model.errors import UnstableWarning as UnstableWarning
     from .model.errors import UnsupportedWarning as UnsupportedWarning
     from .model.laws import Impulse as Impulse

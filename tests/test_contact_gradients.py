@@ -90,7 +90,7 @@ class ContactCase(Case):
         largest = [
             np.abs(np.moveaxis(self.bars[o] * x, 1, 0)).reshape(self.batch, -1).max(1) for o, x in self.own.items()
         ]
-        return 8e-15 * self.steps * sum(largest)
+        return 4e-14 * self.steps * sum(largest)
 
     def differences_at(self, places: list[tuple[str, int, int]], h: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """d loss / d entry for places (name, environment, entry), by steps h; and whether the signature holds."""

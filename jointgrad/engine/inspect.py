@@ -126,7 +126,7 @@ class Inspection:
         return found if self._inputs.is_batched else found[0]
 
     def contact_matrix(self, env: int = 0) -> np.ndarray:
-        """A = J M^-1 J^T and softness (1/kg), of the rows that take part: those of points, then of ties, by threes."""
+        """A = J M^-1 J^T and what rows give (1/kg), of the rows that take part: those of points, then of ties, by threes."""
         problem, lane = self._problem(env)
         return problem.matrix(lane)
 

@@ -127,17 +127,28 @@ TOUCH_BAR = {
 BLOCK = {
     "n": CURSOR, "kind": LIST, "source": LIST, "body": LIST, "fork": LIST,
     "root": LIST, "first": LIST, "other": LIST, "mirror": LIST, "own": LIST, "seen": LIST, "member_first": LIST, "member": LIST,
+    "hides": LIST,
     # rows as forces about the reference point, the effort they leave at each dof of the path, force at and motion of the
     # root, coefficients of ties
     "rows": 18, "effort": 3, "at_root": 18, "answer": 18, "weight": 3, "weight2": 3,
     # the problem A x + b, bounds, friction coefficients (sliding, torsion, rolling), step sizes; the sweeps x <- clamp(G x + start)
-    "closing": 3, "A": 9, "b": 3, "soft": 1, "low": 3, "high": 3, "friction": 3, "active": 3, "D": 3, "G": 9, "start": 3, "x": 4,
+    # give: compliance and softness; soft: what they add to A's diagonal; approach: along the normal, before anything pulled
+    "closing": 3, "approach": 1, "A": 9, "b": 3, "give": 2, "soft": 3, "low": 3, "high": 3, "friction": 3, "active": 3,
+    "D": 3, "G": 9, "start": 3, "x": 4,
+    # where a bound is zero (hides is 1 if it is in some lane), from which side every sweep met it: impulses cannot tell
+    "side": 3,
     # impulses on their way to the joints
     "pushed": 1, "motion": 6,
+    # bounces: whether some lane has one, and whether some lane's was restrained (energy.py): by which share of the impulses, which
+    # are kept whole here; what restrains them (what they may do, what they do to themselves, the largest restitution)
+    "bounces": CURSOR, "restrained": CURSOR, "share": 1, "whole": 4, "balance": 3,
+    # how far the sweeps were from settled, smoothed over steps (settling.py): at worst, at present, and which pair
+    "unsettled": 3,
 }  # fmt: skip
 BLOCK_BAR = {
     # load: what the contact forces among the outputs give the last impulses
-    "load": 3, "x": 3, "e": 3, "b": 3, "A": 9, "soft": 1, "friction": 3, "low": 3, "high": 3, "free": 1, "rate": 1, "root": 6,
+    "load": 3, "x": 3, "e": 3, "b": 3, "A": 9, "give": 2, "soft": 3, "closing": 3, "approach": 1, "demand": 3, "square": 1,
+    "friction": 3, "low": 3, "high": 3, "free": 1, "rate": 1, "root": 6,
     # answers of every dof to every row, and their mixtures by A_bar + A_bar^T
     "Y": 3, "Y_body": 18, "W": 3, "W_root": 18, "composite": 10, "composite_bar": 10,
     # running sums on their way back, with the rates that they give; the same of cotangents
@@ -167,7 +178,7 @@ CALL = {
         "wants_outputs", "wants_loads",
         # states are kept every `interval` steps; a program reverses one interval, another the last, shorter one
         "interval", "program_length", "tail_length",
-        "q0", "qd0", "u", "force", "force_step", "q", "qd", "q_last", "qd_last", "status", "record",
+        "q0", "qd0", "u", "force", "force_step", "q", "qd", "q_last", "qd_last", "status", "settling", "record",
         "q0_dot", "qd0_dot", "u_dot", "force_dot", "q_dot", "qd_dot", "q_last_dot", "qd_last_dot",
         # cotangents of every state (each = 1) or of the last one alone; what the reverse returns
         "q_bar", "qd_bar", "each", "u_bar", "force_bar", "q0_bar", "qd0_bar",
@@ -192,9 +203,10 @@ SCHEMA = Schema(
         "state": STATE, "state_bar": STATE, "work": WORK, "work_bar": WORK_BAR, "multiplier": MULTIPLIER,
         "touch": TOUCH, "touch_bar": TOUCH_BAR, "block": BLOCK, "block_bar": BLOCK_BAR,
         "output": OUTPUT, "output_bar": OUTPUT, "margin": MARGIN, "runge": RUNGE, "runge_bar": RUNGE_BAR,
-        "slots": {"q": 1, "qd": 1}, "spare": {"params": 1, "assembly": 1, "q": 1, "qd": 1}, "call": CALL,
-        # where the time loop is: step, first environment of the pack, how many environments it holds
-        "at": {"step": CURSOR, "env": CURSOR, "count": CURSOR},
+        "slots": {"q": 1, "qd": 1}, "spare": {"params": 1, "assembly": 1, "q": 1, "qd": 1, "lost": 1}, "call": CALL,
+        # where the time loop is: step, first environment of the pack, how many environments it holds; is_stopped is set from
+        # outside while a kernel runs, and is looked at before every step
+        "at": {"step": CURSOR, "env": CURSOR, "count": CURSOR, "is_stopped": CURSOR},
     },
     kernels=(
         "assembly_stage", "assembly_stage_adjoint",
@@ -203,7 +215,8 @@ SCHEMA = Schema(
         "grafted_forces_adjoint", "grafted_rates", "grafted_rates_adjoint", "point_grafts", "point_grafts_adjoint",
         "grafted_springs", "grafted_springs_adjoint",
         *PAIR_KERNELS, "detection", "detection_adjoint", "springs", "springs_adjoint",
-        "blocks", "tie_blocks", "couplings", "sweeps", "own_couplings", "sums", "kicks", "contact", "contact_adjoint",
+        "blocks", "tie_blocks", "couplings", "sweeps", "own_couplings", "sums", "kicks", "restrain", "restrain_adjoint",
+        "contact", "contact_adjoint",
         "sweeps_adjoint", "matrix_adjoint", "mixtures", "sums_adjoint", "inertia_adjoint",
         "rows_adjoint", "ties_adjoint", "loads", "loads_adjoint", "margins", "switches",
         "integration", "integration_adjoint", "outputs", "outputs_adjoint",
@@ -264,6 +277,7 @@ def rows_of(tree: Mapping[str, Any], slots: int = 0) -> dict[str, int]:
         "assembly": sum(assembly[f] * w for f, w in ASSEMBLY_BAR.items()),
         "q": q,
         "qd": dofs,
+        "lost": 1,
     }
     return {
         f"{t}.{f}": tables[t][f] for t, fields in SCHEMA.tables.items() if t in tables for f in fields if f in tables[t]
@@ -280,13 +294,14 @@ def _block_rows(tree: Mapping[str, Any]) -> dict[str, int]:
     rows |= dict.fromkeys(("motion", "pulled_motion", "Y_body", "composite", "composite_bar", "root"), bodies)
     rows |= dict.fromkeys(("Y", "W"), sides * tree["most_dofs"])
     rows |= dict.fromkeys(("pushed", "free", "rate", "speed", "pulled", "pulled_speed"), dofs)
-    return rows | {"effort": sides * tree["most_path"], "x": history + blocks, "e": trials}
+    rows |= dict.fromkeys(("share", "balance", "unsettled", "square"), 1 if blocks else 0)
+    return rows | {"effort": sides * tree["most_path"], "x": history + blocks, "side": history, "e": trials}
 
 
 def lists_of(tree: Mapping[str, Any]) -> dict[str, int]:
     """How many integers each list has room for."""
     touches, blocks, couplings = tree["most_touches"], tree["most_blocks"], tree["most_couplings"]
-    block = dict.fromkeys(("kind", "source", "own", "seen"), blocks) | dict.fromkeys(
+    block = dict.fromkeys(("kind", "source", "own", "seen", "hides"), blocks) | dict.fromkeys(
         ("body", "fork", "root", "member"), 2 * blocks
     )
     block |= {"first": blocks + 1, "other": couplings, "mirror": couplings, "member_first": tree["n_trees"] + 1}
@@ -306,7 +321,7 @@ def unused_kernels(tree: Mapping[str, Any]) -> tuple[str, ...]:
     if not tree["n_ties"]:
         unused += ["tie_blocks", "ties"]
     if not tree["has_impulses"]:
-        unused += ["contact", "blocks", "kicks", "inertia", "rows"]
+        unused += ["contact", "blocks", "kicks", "restrain", "inertia", "rows"]
     if not (tree["has_impulses"] and tree["has_matrix"]):
         unused += ["couplings", "sweeps", "matrix", "mixtures"]
     if not tree["has_impulses"] or tree["has_matrix"]:

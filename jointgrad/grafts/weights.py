@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..files.npz import read_npz
 from ..model.arguments import reading, writing
 from ..model.arrays import Model, checked_model
 from ..model.errors import InputError
@@ -146,15 +147,15 @@ def _checked(path: str | Path, name: str, array: np.ndarray, expected: Mapping[s
 
 
 def _read_npz(path: str | Path, expected: Mapping[str, tuple[int, ...]]) -> dict[str, np.ndarray]:
-    with reading(path, "npz file of weights"):
+    with reading(path, "an npz file of weights"):
         with zipfile.ZipFile(path) as archive:  # sizes first: a small file can unpack to a huge one
             sizes = {info.filename: info.file_size for info in archive.infolist()}
         _check_names(path, [name.removesuffix(".npy") for name in sizes], expected)
         large = next((n for n, shape in expected.items() if sizes[f"{n}.npy"] > _room(shape)), None)
         if large is not None:
             raise InputError(f'"{large}" of {path} is larger than floats of shape {expected[large]}')
-        with np.load(path, allow_pickle=False) as file:
-            return {name: _checked(path, name, file[name], expected) for name in expected}
+        arrays = read_npz(path, "an npz file of weights", expected)
+        return {name: _checked(path, name, arrays[name], expected) for name in expected}
 
 
 def _room(shape: tuple[int, ...]) -> int:

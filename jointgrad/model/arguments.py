@@ -92,7 +92,7 @@ def checked_path(path: Any) -> Path:
 
 # what NumPy, zip files and JSON say of a file that is broken, or is another
 BROKEN = (ValueError, KeyError, TypeError, AttributeError, IndexError, OSError, EOFError, OverflowError, NotImplementedError,
-          RuntimeError, MemoryError, zipfile.BadZipFile, zlib.error)  # fmt: skip
+          RuntimeError, MemoryError, SyntaxError, RecursionError, zipfile.BadZipFile, zlib.error)  # fmt: skip
 
 
 @contextmanager
@@ -106,7 +106,7 @@ def reading(path: Any, what: str) -> Iterator[None]:
         raise InputError(f"there is no file {path}") from None
     except BROKEN as reason:
         said = f'"{reason.args[0]}" is missing' if isinstance(reason, KeyError) and reason.args else str(reason)
-        raise InputError(f"{path} is no {what}: {' '.join(said.split()) or type(reason).__name__}") from None
+        raise InputError(f"{path} is not {what}: {' '.join(said.split()) or type(reason).__name__}") from None
 
 
 @contextmanager

@@ -28,6 +28,10 @@ class UnstableWarning(UserWarning):
     """Forces of a model are too stiff for its time step."""
 
 
+class UnsettledWarning(UserWarning):
+    """Contacts were not solved by the sweeps that they were given."""
+
+
 def warn_caller(message: str, category: type[Warning]) -> None:
     """A warning that points to the line of the user's code, however many of our own functions are between."""
     package, frame, level = __name__.partition(".")[0], sys._getframe(1), 2

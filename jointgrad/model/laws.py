@@ -9,6 +9,10 @@ from .ranges import check_form
 
 FRICTION_LAWS = {"coulomb": COULOMB, "andersson": ANDERSSON, "hollars": HOLLARS, "brown": BROWN}
 
+# of joint limits, dry friction, mimic joints and loops. The compliance of pairs is 1e-5 / kg to a body of 1 kg; this is the same
+# to a link of 0.1 kg m^2
+TIE_COMPLIANCE = 1e-6
+
 
 @dataclass(frozen=True)
 class Impulse:
@@ -17,15 +21,17 @@ class Impulse:
     `sweeps` and `cone` (friction in every direction alike, or a pyramid along two tangents) are those of the world's own law, as
     is `form`: "matrix" writes out how every contact moves every other, "sums" keeps running sums over joints, which costs
     less from about a dozen contacts per robot on; "auto" decides by how many there is room for. Results differ by rounding.
-    `stabilisation` is the share of a gap that is closed in a step, at most at `push_limit` (m/s); `softness` (1/kg) is added to
-    the diagonal; points closer than `margin` (m) count as touching. With a margin a resting contact is smooth: its
-    impulse depends on the gap in the same way on both sides of zero. Pairs that bounce have none.
+    `stabilisation` is the share of a gap that is closed in a step, at most at `push_limit` (m/s). What gives way: a
+    point gives `compliance` times the bodies' own response at it more (a pure number, the same for a mouse and an elephant), and
+    `softness` (1/kg), which knows no masses. Points closer than `margin` (m) count as touching. With a margin a resting
+    contact is smooth: its impulse depends on the gap in the same way on both sides of zero. What bounces falls through it.
     """
 
     sweeps: int = 50
     cone: bool = True
     stabilisation: float = 0.2
-    softness: float = 1e-5
+    compliance: float = 1e-5
+    softness: float = 0.0
     margin: float = 1e-3
     push_limit: float = 2.0
     form: str = "auto"

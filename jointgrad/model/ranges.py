@@ -39,7 +39,7 @@ def numbers(owner: str, what: str, value: Any, count: int | None, may_be_infinit
     if array.shape != (() if count is None else (count,)):
         wanted = "one number" if count is None else f"{count} numbers"
         raise ModelError(f"{what} of {owner} is {shown(value)}, but must be {wanted}")
-    if np.isnan(array).any() or (np.isinf(array).any() and not may_be_infinite):
+    if not np.isfinite(array).all() and (np.isnan(array).any() or not may_be_infinite):
         raise ModelError(f"{what} of {owner} is {shown(value)}; it must be finite")
     return array
 
@@ -191,8 +191,9 @@ UNBOUNDED = Number(may_be_infinite=True)
 
 PAIR = {
     "friction": NOT_BELOW_ZERO, "torsion": NOT_BELOW_ZERO, "rolling": NOT_BELOW_ZERO, "restitution": NOT_BELOW_ZERO,
-    "stabilisation": NOT_BELOW_ZERO, "softness": NOT_BELOW_ZERO, "margin": NOT_BELOW_ZERO, "push_limit": NOT_BELOW_ZERO,
-    "stiffness": NOT_BELOW_ZERO, "damping": NOT_BELOW_ZERO, "exponent": ABOVE_ZERO, "static_friction": NOT_BELOW_ZERO,
+    "stabilisation": NOT_BELOW_ZERO, "compliance": NOT_BELOW_ZERO, "softness": NOT_BELOW_ZERO, "margin": NOT_BELOW_ZERO,
+    "push_limit": NOT_BELOW_ZERO, "stiffness": NOT_BELOW_ZERO, "damping": NOT_BELOW_ZERO,
+    "exponent": ABOVE_ZERO, "static_friction": NOT_BELOW_ZERO,
     "transition": ABOVE_ZERO,
 }  # fmt: skip
 
@@ -222,7 +223,7 @@ FORM: dict[str, dict[str, Any]] = {
     "pair": PAIR,
     "impulse": {
         "sweeps": Whole(1), "cone": Flag(), "form": Word(("auto", "matrix", "sums")),
-        **{what: PAIR[what] for what in ("stabilisation", "softness", "margin", "push_limit")},
+        **{what: PAIR[what] for what in ("stabilisation", "compliance", "softness", "margin", "push_limit")},
     },
     "spring": {
         "friction_law": Word(("coulomb", "andersson", "hollars", "brown")),
@@ -230,7 +231,7 @@ FORM: dict[str, dict[str, Any]] = {
     },
     "world": {
         "dt": ABOVE_ZERO, "gravity": POINT, "density": NOT_BELOW_ZERO, "viscosity": NOT_BELOW_ZERO,
-        "stabilisation": NOT_BELOW_ZERO, "softness": NOT_BELOW_ZERO, "limit_margin": NOT_BELOW_ZERO,
+        "stabilisation": NOT_BELOW_ZERO, "compliance": NOT_BELOW_ZERO, "softness": NOT_BELOW_ZERO, "limit_margin": NOT_BELOW_ZERO,
     },
     "compile": {"unphysical": Word(("error", "warn")), "constraints": Flag(), "max_contacts": Perhaps(Whole(1))},
     "ground": {"friction": Perhaps(NOT_BELOW_ZERO), "restitution": NOT_BELOW_ZERO, "height": ANY},

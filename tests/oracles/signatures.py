@@ -85,7 +85,9 @@ def _clamps(one) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     tree, table = one.model.topology.tree, one.frame.table
     n = _number(one, "block.n")
     kind, source = _list(one, "block.kind", n), _list(one, "block.source", n)
-    x = table("block.x")[: (tree["sweeps"] + 1) * n, :, 0].reshape(tree["sweeps"] + 1, n, 4, -1)[1:]
+    x = table("block.x")[: (tree["sweeps"] + 1) * n, :, 0].reshape(tree["sweeps"] + 1, n, 4, -1)[1:].copy()
+    if _number(one, "block.restrained"):
+        x[-1] = table("block.whole")[:n, :, 0]
     friction, active = table("block.friction")[:n, :, 0], table("block.active")[:n, :, 0]
     low, high, weight = (table(f"block.{what}")[:n, :, 0] for what in ("low", "high", "weight"))
     clamped = np.zeros((*x.shape[:2], 3, x.shape[3]), dtype=np.int8)
@@ -96,6 +98,10 @@ def _clamps(one) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     clamped[:, point, 1:] = x[:, point, 3:] < 1 if tree["is_cone"] else most <= np.abs(x[:, point, 1:3])
     normal = x[:, np.flatnonzero(spin) - 1, :1]
     clamped[:, spin] = np.abs(x[:, spin, :3]) >= friction[spin][:, [1, 2, 2]] * normal
+    # what was asked of a point: it bounces or parts, from below the surface or above; bounces that were restrained
+    gap, approach = table("touch.gap")[source[point], 0, 0], table("block.approach")[:n][point, 0, 0]
+    share = table("block.share")[0, 0, 0] < 1 if _number(one, "block.restrained") else np.zeros(x.shape[3], bool)
+    clamped[:, point, 0] += (2 * (gap < 0) + 4 * (approach < 0) + 8 * share).astype(np.int8)
     limits = (x[:, bounded, :3] <= low[bounded]) + 2 * (x[:, bounded, :3] >= high[bounded])
     is_joint = np.array([tree["tie_kind"][t] == JOINT_TIE for t in source[bounded]], bool)
     side = 8 * (weight[bounded] > 0) * is_joint[:, None, None]

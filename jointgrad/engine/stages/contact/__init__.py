@@ -2,33 +2,36 @@
 
 All rows of a world are one problem, solved by a fixed number of sweeps; its reverse is exact for what was computed.
 The pieces: paths.py (how trees answer), rows.py and ties.py (the problem), gauss_seidel.py (its solution and the same
-backwards), running_sums.py (the same for many contacts), response.py (impulses to rates, and back to inertias), pulls.py
-(back to rows and parameters). Stages of their own, for those who ask: loads.py (forces on links), margins.py (how near
-another outcome was).
+backwards), clamps.py (the bounds in it), running_sums.py (the same for many contacts), settling.py (whether the sweeps were
+enough), energy.py (bounces do no work), response.py (impulses to rates, and back to inertias), pulls.py (back to rows and
+parameters). Stages of their own, for those who ask: loads.py (forces on links), margins.py (how near another outcome was).
 """
 
 from ....compiler.kernel import kernel, sweep
 from ...operators import zero
 from ..articulated import multipliers
+from .energy import restrain, restrain_adjoint, restrain_again, square_adjoint, unrestrain
 from .gauss_seidel import matrix_adjoint, sweeps, sweeps_adjoint
 from .loads import loads_felt
 from .pulls import impulse_cotangents, rows_adjoint
-from .response import inertia_adjoint, kicks, mixtures
+from .response import inertia_adjoint, mixtures, rates, sum_pushes
 from .rows import blocks, couplings, own_couplings
 from .running_sums import sums, sums_adjoint
+from .settling import settle
 
 READS = (
     "state.q", "state.qd", "assembly.inertia", "work.pose", "work.arm", "work.S", "work.v", "work.armature", "work.I",
     "work.U", "work.D_inv", "work.factor", "work.rise", "work.qdd", "touch.shape", "touch.point", "touch.normal", "touch.gap",
     "params.joint_limit", "params.joint_friction", "params.joint_mimic", "params.pair_friction", "params.pair_torsion",
-    "params.pair_rolling", "params.pair_restitution", "params.pair_stabilisation", "params.pair_softness", "params.pair_margin",
-    "params.pair_push_limit", "params.world_stabilisation", "params.world_softness", "params.world_limit_margin",
-    "params.world_dt",
+    "params.pair_rolling", "params.pair_restitution", "params.pair_stabilisation", "params.pair_compliance",
+    "params.pair_softness", "params.pair_margin", "params.pair_push_limit", "params.world_stabilisation",
+    "params.world_compliance", "params.world_softness", "params.world_limit_margin", "params.world_dt",
 )  # fmt: skip
 WRITES = (
-    "block.rows", "block.effort", "block.at_root", "block.answer", "block.weight", "block.weight2", "block.closing", "block.A",
-    "block.b", "block.soft", "block.low", "block.high", "block.friction", "block.active", "block.D", "block.G", "block.start",
-    "block.x", "block.pushed", "block.motion", "work.kick",
+    "block.rows", "block.effort", "block.at_root", "block.answer", "block.weight", "block.weight2", "block.closing",
+    "block.approach", "block.A", "block.b", "block.give", "block.soft", "block.low", "block.high", "block.friction",
+    "block.active", "block.D", "block.G", "block.start", "block.x", "block.side", "block.pushed", "block.motion", "block.share",
+    "block.whole", "block.balance", "block.unsettled", "work.kick",
 )  # fmt: skip
 
 
@@ -36,6 +39,14 @@ WRITES = (
 def no_kick(tree, params, work):
     for d in range(tree.n_dofs):
         work.kick[d] = zero(params.world_dt[0])
+
+
+@kernel
+def kicks(tree, params, work, touch, block):
+    sum_pushes(tree, params, block)
+    if block.bounces != 0:
+        restrain(tree, params, work, touch, block)
+    rates(tree, work, block)
 
 
 @kernel
@@ -50,7 +61,8 @@ def contact(tree, params, state, work, touch, block):
         else:
             own_couplings(tree, params, work, block)
             sums(tree, params, work, block)
-        kicks(tree, params, work, block)
+        settle(tree, params, touch, block)
+        kicks(tree, params, work, touch, block)
 
 
 @kernel
@@ -64,12 +76,18 @@ def contact_adjoint(
         impulse_cotangents(tree, params, multiplier, block, block_bar)
         if call.wants_loads != 0:
             loads_felt(block, block_bar)
+        if block.restrained != 0:
+            unrestrain(tree, params, work, block)
+            restrain_adjoint(tree, params, work, touch, block, block_bar)
         if tree.has_matrix != 0:
             sweeps_adjoint(tree, params, block, block_bar)
             matrix_adjoint(tree, params, block, block_bar)
             mixtures(tree, params, work, block, block_bar)
         else:
             sums_adjoint(tree, params, work, block, block_bar)
+        if block.restrained != 0:
+            square_adjoint(tree, work, block, block_bar)
+            restrain_again(tree, work, block)
         inertia_adjoint(tree, params, assembly, assembly_bar, work, work_bar, multiplier, block, block_bar, call)
         rows_adjoint(
             tree, params, params_bar, state, state_bar, work, work_bar, multiplier, touch, touch_bar, block, block_bar

@@ -7,7 +7,6 @@ that of a smooth function. The signature is a number that two steps share if eve
 """
 
 from ....algebra.spatial import add, sub
-from ....algebra.spatial import work as motion_work
 from ....algebra.vector import cross, dot, scale
 from ....compiler.elementary import inverse, maximum, minimum, safe_norm, select
 from ....compiler.kernel import inlined, kernel, sweep
@@ -15,15 +14,19 @@ from ....compiler.trace import traced
 from ....model.arrays import HOLLARS, IMPULSE, JOINT_TIE, PAIR_KINDS
 from ....model.laws import Impulse
 from ...at_points import at_point
+from ...operators import zero
+from .energy import SLACK, push_of, take_whole
 from .gauss_seidel import changed, gathered
 from .paths import BOUNDED, POINT, SPIN
 from .response import no_sums, push
+from .rows import BOUNCES
 from .running_sums import felt_by, tried
 from .ties import is_stop, stop_range
 
 READS = (
     "state.q", "work.pose", "work.v", "work.D_inv", "touch.point", "touch.normal", "touch.gap", "touch.force", "touch.feature",
-    "block.rows", "block.active", "block.closing", "block.D", "block.G", "block.start", "block.x", "block.low", "block.high",
+    "block.active", "block.approach", "block.balance", "block.whole", "block.D", "block.G",
+    "block.start", "block.x", "block.low", "block.high",
     "block.friction", "block.soft", "block.effort", "block.at_root", "block.answer",
     "params.joint_limit", "params.pair_restitution", "params.pair_transition", "params.pair_margin", "params.pair_push_limit",
     "params.pair_stabilisation", "params.world_dt", "params.world_limit_margin", "params.world_stabilisation",
@@ -162,9 +165,21 @@ def with_margin(record, value, who, is_last, code, weight):
 
 
 @traced
-def with_gap(record, gap, margin, who):
-    """What another environment alone has come near to does not count."""
-    return smaller(record, 4, select(margin + LOOK > gap, size_of(gap - margin), FAR), who)
+def with_gap(record, gap, margin, restitution, who):
+    """What another environment alone has come near to does not count. Bounces are switched on at the surface."""
+    to_margin = select(BOUNCES > restitution, size_of(gap - margin), FAR)
+    nearest = minimum(to_margin, select(restitution > 0.0, size_of(gap), FAR))
+    return smaller(record, 4, select(margin + LOOK > gap, nearest, FAR), who)
+
+
+@traced
+def with_share(record, balance, who, weight):
+    """Whether bounces were restrained: how far they were from it, by a share of the largest impulse."""
+    is_seen = select(balance[2] > 0.0, balance[1], 0.0) > 0.0
+    excess = (balance[1] - maximum(balance[0], 0.0) * (1.0 + SLACK)) * inverse(select(is_seen, balance[1], 1.0))
+    value = select(is_seen, size_of(excess) * record[9], FAR)
+    code = select(is_seen, select(excess > 0.0, 1.0, 0.0), 0.0)
+    return with_margin.fn(record, value, who, 1.0, code, weight)
 
 
 @traced
@@ -180,7 +195,7 @@ def with_stop(record, q, limit, margin, stabilisation, dt, who, weight):
 
 @traced
 def with_point(
-    record, active, x, friction, is_cone, closing, approach, gap, restitution, stabilisation, push_limit, dt, weight
+    record, active, x, friction, is_cone, approach, gap, restitution, stabilisation, push_limit, dt, weight
 ):  # fmt: skip
     """Counts, impact and signature of a point with impulses; `weight` belongs to the choices made before the sweeps."""
     is_active, n, most = active[0] > 0.5, x[0], friction[0] * x[0]
@@ -192,10 +207,10 @@ def with_point(
     speed = select(is_pressed, maximum(-approach, 0.0), 0.0)
     # which of the demands on the normal velocity was the larger
     parting = -(stabilisation * gap * inverse(dt))
-    bounce = -(restitution * minimum(closing[0], 0.0))
+    bounce = select(0.0 > gap, -(restitution * approach), 0.0)
     choice = 1.0 + select(parting > push_limit, 2.0, 0.0)
-    bounces = select(bounce > minimum(parting, push_limit), 4.0, 0.0) + select(closing[0] < 0.0, 8.0, 0.0)
-    choice = choice + select(restitution > 0.0, bounces, 0.0)
+    bounces = select(bounce > minimum(parting, push_limit), 4.0, 0.0) + select(approach < 0.0, 8.0, 0.0)
+    choice = choice + select(restitution > 0.0, bounces + select(0.0 > gap, 16.0, 0.0), 0.0)
     return (
         *record[:6],
         record[6] + open_,
@@ -271,19 +286,12 @@ def weight_of(seed, t):
     return ((t + 1) * 100003 + seed) * GOLDEN % 1.0 + 0.125
 
 
-@traced
-def approach(rows_a, v_a, rows_b, v_b):
-    """Normal velocity before anything pushed or pulled."""
-    return motion_work(v_a, rows_a[:6]) + motion_work(v_b, rows_b[:6])
-
-
 @sweep
-def point_record(tree, params, work, touch, block, record, k):
+def point_record(tree, params, touch, block, record, k):
     i, n, T = block.source[k], block.n, tree.sweeps
-    speed = approach(block.rows[2 * k], work.v[block.body[2 * k]], block.rows[2 * k + 1], work.v[block.body[2 * k + 1]])
     row = tree.pair_row[touch.pair[i]]
     return with_point(
-        record, block.active[k], block.x[T * n + k], block.friction[k], 1.0 * tree.is_cone, block.closing[k], speed, touch.gap[i],
+        record, block.active[k], block.x[T * n + k], block.friction[k], 1.0 * tree.is_cone, block.approach[k], touch.gap[i],
         at_point(tree, touch.restitution, params.pair_restitution, i, row),
         params.pair_stabilisation[row], params.pair_push_limit[row],
         params.world_dt[0], weight_of(seed_of(block, touch, k), -1),
@@ -318,11 +326,29 @@ def stop_record(tree, params, state, record):
     return record
 
 
+@traced
+def named(who, bounce, name):
+    return select(bounce > 0.0, name, who)
+
+
+@sweep
+def share_record(tree, params, touch, block, record):
+    """Whether bounces were restrained, by the name of one of them."""
+    who = zero(params.world_dt[0])
+    for k in range(block.n):
+        if block.kind[k] == POINT:
+            _, bounce = push_of(tree, params, touch, block, k)
+            who = named(who, bounce, name_of(block, touch, k))
+    return with_share(record, block.balance[0], who, weight_of(0, -4))
+
+
 @kernel
 def margins(tree, params, state, work, touch, block, margin):
     record = empty_record(params.world_dt[0])
     n, T = block.n, tree.sweeps
     if n > 0:
+        if block.restrained != 0:
+            take_whole(tree, block)
         no_sums(tree, params, block.pushed, block.motion)
     for t in range(T):
         for k in range(n):
@@ -332,7 +358,9 @@ def margins(tree, params, state, work, touch, block, margin):
     for k in range(n):
         record = with_impulse(record, block.x[T * n + k], block.x[(T - 1) * n + k])
         if block.kind[k] == POINT:
-            record = point_record(tree, params, work, touch, block, record, k)
+            record = point_record(tree, params, touch, block, record, k)
+    if n > 0 and block.bounces != 0:
+        record = share_record(tree, params, touch, block, record)
     for i in range(touch.n):
         record = touch_record(tree, params, work, touch, record, i)
     margin.record[0] = stop_record(tree, params, state, record)
@@ -369,9 +397,12 @@ def unstretch_margins(tree, params, margin):
 
 
 @sweep
-def nearer(tree, touch, margin):
+def nearer(tree, params, touch, margin):
     """The candidate nearest to its own margin; springs grow from nothing, and switch nothing on."""
     for i in range(touch.n):
         p = touch.pair[i]
         if tree.pair_law[p] == IMPULSE:
-            margin.record[0] = with_gap(margin.record[0], touch.gap[i], margin.own[tree.pair_row[p]], 1.0 * p)
+            row = tree.pair_row[p]
+            margin.record[0] = with_gap(
+                margin.record[0], touch.gap[i], margin.own[row], params.pair_restitution[row], 1.0 * p
+            )

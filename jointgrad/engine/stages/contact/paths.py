@@ -9,6 +9,7 @@ from ....algebra.spatial import scale, sub
 from ....algebra.spatial import work as motion_work
 from ....compiler.kernel import inlined, sweep
 from ....compiler.trace import traced
+from ....model.arrays import JOINT_TIE
 from ...operators import plus
 
 # kinds of blocks: a point with Coulomb friction, its torsion and rolling, rows with fixed bounds
@@ -68,6 +69,12 @@ def open_block(tree, block, kind, source, a, b):
         block.fork[2 * k + 1] = fork_of(tree, a, b)
         block.root[2 * k + 1] = IN_FIRST
     return k
+
+
+@inlined
+def is_of_joints(tree, block, k):
+    """Whether the rows of a block are those of joints, not of points or marks."""
+    return block.kind[k] == BOUNDED and tree.tie_kind[block.source[k]] == JOINT_TIE
 
 
 @inlined

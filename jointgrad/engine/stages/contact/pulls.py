@@ -12,10 +12,10 @@ from ....compiler.reverse import adjoint
 from ....compiler.trace import traced
 from ....model.arrays import CONNECT, FREE, JOINT_TIE, MIMIC_ROW, NO_ROW
 from ...at_points import at_point, give_to_point
-from ...operators import zero, zero6, zero18
+from ...operators import plus, zero, zero3, zero6, zero18
 from .paths import BOUNDED, IN_FIRST, POINT, joined, three
 from .response import free_rates, together
-from .rows import point_demand_adjoint, point_rows_adjoint, spin_demand_adjoint, spin_rows_adjoint
+from .rows import point_demand_adjoint, point_rows_adjoint, spin_demand_adjoint, spin_rows_adjoint, with_approach
 from .ties import (
     connect_demand_adjoint,
     friction_bounds_adjoint,
@@ -116,9 +116,9 @@ def point_adjoint(tree, params, params_bar, work, work_bar, multiplier, touch, t
     p = touch.pair[i]
     row, a, b = tree.pair_row[p], tree.shape_body[tree.pair_a[p]], tree.shape_body[tree.pair_b[p]]
     if block.kind[k] == POINT:
-        closing_bar, gap, restitution, stabilisation, push_limit, dt_bar = point_demand_adjoint(
-            block.closing[k], touch.gap[i], at_point(tree, touch.restitution, params.pair_restitution, i, row),
-            params.pair_stabilisation[row],
+        closing_bar, approach_bar, gap, restitution, stabilisation, push_limit, dt_bar = point_demand_adjoint(
+            block.closing[k], block.approach[k], touch.gap[i],
+            at_point(tree, touch.restitution, params.pair_restitution, i, row), params.pair_stabilisation[row],
             params.pair_push_limit[row], params.pair_margin[row], dt, block_bar.b[k],
         )  # fmt: skip
         accumulate(touch_bar.gap, i, gap)
@@ -126,20 +126,31 @@ def point_adjoint(tree, params, params_bar, work, work_bar, multiplier, touch, t
         accumulate(params_bar.pair_stabilisation, row, stabilisation)
         accumulate(params_bar.pair_push_limit, row, push_limit)
         accumulate(params_bar.world_dt, 0, dt_bar)
+        if block.restrained != 0:
+            closing_bar = plus(closing_bar, block_bar.closing[k])
+            approach_bar = plus(approach_bar, block_bar.approach[k])
         bars = sides_adjoint(tree, params, work, work_bar, multiplier, block, block_bar, k, closing_bar)
+        if block.bounces != 0:
+            bars = with_approach(work, work_bar, block, k, bars, approach_bar)
         point, normal = point_rows_adjoint(
             touch.point[i], touch.normal[i], work.pose[tree.reference[a]], work.pose[tree.reference[b]], bars
         )
         accumulate(touch_bar.point, i, point)
     else:
-        closing_bar = spin_demand_adjoint(block.closing[k], touch.gap[i], params.pair_margin[row], block_bar.b[k])
+        closing_bar = spin_demand_adjoint(
+            block.closing[k], touch.gap[i], at_point(tree, touch.restitution, params.pair_restitution, i, row),
+            params.pair_margin[row], block_bar.b[k],
+        )  # fmt: skip
+        if block.restrained != 0:
+            closing_bar = plus(closing_bar, block_bar.closing[k])
         bars = sides_adjoint(tree, params, work, work_bar, multiplier, block, block_bar, k, closing_bar)
         normal = spin_rows_adjoint(touch.normal[i], bars)
     accumulate(touch_bar.normal, i, normal)
     give_to_point(tree, touch_bar.friction, params_bar.pair_friction, i, row, block_bar.friction[k][0])
     accumulate(params_bar.pair_torsion, row, block_bar.friction[k][1])
     accumulate(params_bar.pair_rolling, row, block_bar.friction[k][2])
-    accumulate(params_bar.pair_softness, row, block_bar.soft[k])
+    accumulate(params_bar.pair_compliance, row, block_bar.give[k][0])
+    accumulate(params_bar.pair_softness, row, block_bar.give[k][1])
 
 
 @traced
@@ -155,7 +166,10 @@ def loop_adjoint(
     t, dt = block.source[k], params.world_dt[0]
     i, j = tree.tie_a[t], tree.tie_b[t]
     a, b = block.body[2 * k], block.body[2 * k + 1]
-    bars = sides_adjoint(tree, params, work, work_bar, multiplier, block, block_bar, k, block_bar.b[k])
+    closing_bar = block_bar.b[k]
+    if block.restrained != 0:
+        closing_bar = plus(closing_bar, block_bar.closing[k])
+    bars = sides_adjoint(tree, params, work, work_bar, multiplier, block, block_bar, k, closing_bar)
     if tree.tie_kind[t] == CONNECT:
         A_bar, B_bar = moved_connect_rows_adjoint(
             touch.shape[i], touch.shape[j], work.pose[tree.reference[a]], work.pose[tree.reference[b]], bars
@@ -174,7 +188,8 @@ def loop_adjoint(
     accumulate(touch_bar.shape, j, B_bar)
     accumulate(params_bar.world_stabilisation, 0, stabilisation)
     accumulate(params_bar.world_dt, 0, dt_bar)
-    accumulate(params_bar.world_softness, 0, block_bar.soft[k])
+    accumulate(params_bar.world_compliance, 0, block_bar.give[k][0])
+    accumulate(params_bar.world_softness, 0, block_bar.give[k][1])
 
 
 @traced
@@ -191,24 +206,27 @@ def times2(a, b):
 @sweep
 def joint_row_adjoint(
     tree, params, params_bar, state, state_bar, multiplier, block, block_bar, k, r, weight, weight2, closing, x, b_bar,
-    low_bar, high_bar, w
+    more, low_bar, high_bar, w
 ):  # fmt: skip
+    """`more` is what the closing velocity received besides."""
     kind, i, d, q, dt = tree.tie_row[r], tree.tie_frame[r], tree.tie_dof[r], tree.tie_q[r], params.world_dt[0]
-    closing_bar = b_bar
+    closing_bar = plus(b_bar, more)
     if is_stop(tree, r):
         limit, margin = stop_range(tree, params, r)
-        q_bar, closing_bar, limit_bar, stabilisation, dt_bar = stop_demand_adjoint(
+        q_bar, own_bar, limit_bar, stabilisation, dt_bar = stop_demand_adjoint(
             state.q[q], closing, limit, params.world_stabilisation[0], margin, dt, b_bar
         )
+        closing_bar = plus(own_bar, more)
         accumulate(state_bar.q, q, q_bar)
         accumulate(params_bar.joint_limit, i, limit_bar)
         accumulate(params_bar.world_stabilisation, 0, stabilisation)
         accumulate(params_bar.world_dt, 0, dt_bar)
     elif kind == MIMIC_ROW:
         q2, d2 = tree.tie_q2[r], tree.tie_dof2[r]
-        q_bar, closing_bar, q2_bar, mimic, stabilisation, dt_bar = mimic_demand_adjoint(
+        q_bar, own_bar, q2_bar, mimic, stabilisation, dt_bar = mimic_demand_adjoint(
             state.q[q], closing, state.q[q2], params.joint_mimic[i], params.world_stabilisation[0], dt, b_bar
         )
+        closing_bar = plus(own_bar, more)
         accumulate(state_bar.q, q, q_bar)
         accumulate(state_bar.q, q2, q2_bar)
         accumulate(params_bar.joint_mimic, i, mimic)
@@ -253,22 +271,26 @@ def joints_adjoint(tree, params, params_bar, state, state_bar, multiplier, block
         block.x[tree.sweeps * block.n + k],
     )
     b, low, high = block_bar.b[k], block_bar.low[k], block_bar.high[k]
+    more = zero3(params.world_dt[0])
+    if block.restrained != 0:
+        more = block_bar.closing[k]
     if tree.tie_row[r] != NO_ROW:
         joint_row_adjoint(
             tree, params, params_bar, state, state_bar, multiplier, block, block_bar, k, r, weight[0], weight2[0], closing[0],
-            x[0], b[0], low[0], high[0], followed(tree, block, block_bar, k, r)[0],
+            x[0], b[0], more[0], low[0], high[0], followed(tree, block, block_bar, k, r)[0],
         )  # fmt: skip
     if tree.tie_row[r + 1] != NO_ROW:
         joint_row_adjoint(
             tree, params, params_bar, state, state_bar, multiplier, block, block_bar, k, r + 1, weight[1], weight2[1],
-            closing[1], x[1], b[1], low[1], high[1], followed(tree, block, block_bar, k, r + 1)[1],
+            closing[1], x[1], b[1], more[1], low[1], high[1], followed(tree, block, block_bar, k, r + 1)[1],
         )  # fmt: skip
     if tree.tie_row[r + 2] != NO_ROW:
         joint_row_adjoint(
             tree, params, params_bar, state, state_bar, multiplier, block, block_bar, k, r + 2, weight[2], weight2[2],
-            closing[2], x[2], b[2], low[2], high[2], followed(tree, block, block_bar, k, r + 2)[2],
+            closing[2], x[2], b[2], more[2], low[2], high[2], followed(tree, block, block_bar, k, r + 2)[2],
         )  # fmt: skip
-    accumulate(params_bar.world_softness, 0, block_bar.soft[k])
+    accumulate(params_bar.world_compliance, 0, block_bar.give[k][0])
+    accumulate(params_bar.world_softness, 0, block_bar.give[k][1])
 
 
 # free bodies: their six rates are the motion of the body in other words ---------------------------------------------------

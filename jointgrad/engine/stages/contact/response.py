@@ -57,17 +57,23 @@ def no_sums(tree, params, pushed, motion):
         motion[b] = zero6(params.world_dt[0])
 
 
-@kernel
-def kicks(tree, params, work, block):
+@sweep
+def sum_pushes(tree, params, block):
+    """The sums of the last impulses."""
     no_sums(tree, params, block.pushed, block.motion)
     for k in range(block.n):
         push(tree, block, block.pushed, block.motion, k, block.x[tree.sweeps * block.n + k])
+
+
+@sweep
+def rates(tree, work, block):
+    """What the sums add to the rates."""
     for b in range(tree.n_bodies):
         d = tree.dof[b]
         if tree.kind[b] == FREE:
-            rates = free_rates(work.pose[b], work.arm[b], block.motion[b])
+            own = free_rates(work.pose[b], work.arm[b], block.motion[b])
             for e in range(6):
-                work.kick[d + e] = rates[e]
+                work.kick[d + e] = own[e]
         else:
             motion = block.motion[tree.parent[b]]
             for e in range(d, d + tree.n_dof[b]):

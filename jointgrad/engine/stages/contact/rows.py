@@ -12,14 +12,19 @@ from ....algebra.spatial import add, neg, scale, sub
 from ....algebra.spatial import work as motion_work
 from ....algebra.vector import cross, outer
 from ....compiler.elementary import detached, inverse, maximum, minimum, select
-from ....compiler.kernel import inlined, kernel, sweep
+from ....compiler.kernel import accumulate, any_above, inlined, kernel, sweep
 from ....compiler.reverse import adjoint
 from ....compiler.trace import traced
 from ....model.arrays import IMPULSE
 from ...at_points import at_point
 from ...operators import zero9
+from .give import softened, softness_of
 from .paths import POINT, SPIN, joined, list_members, open_block, reach_roots, three, tree_of
 from .ties import tie_blocks
+
+# restitution from which on a pair falls through its margin freely, and bounces when it has: below, it is braked there, the less
+# the more it bounces, so that the law is continuous where restitution begins
+BOUNCES = 0.01
 
 
 def forces_at(point, reference, axes):
@@ -49,26 +54,60 @@ def closing(rows_a, v_a, rise_a, rows_b, v_b, rise_b, dt):
 
 
 @traced
-def is_touching(gap, margin):
-    return (select(margin > gap, 1.0, 0.0),) * 3
+def approach_of(rows_a, v_a, rows_b, v_b):
+    """Velocity along the normal before anything pushed or pulled."""
+    return motion_work(v_a, rows_a[:6]) + motion_work(v_b, rows_b[:6])
+
+
+def brake(restitution):
+    """The share of the margin's brake that is left: all of it without restitution, none from BOUNCES on."""
+    return 1.0 - restitution * (1.0 / BOUNCES)
+
+
+def touches(gap, margin, restitution):
+    """Within the margin; what bounces falls through the margin freely."""
+    return select(0.0 > gap, margin, select(brake(restitution) > 0.0, margin, 0.0)) > gap
 
 
 @traced
-def point_demand(closing, gap, restitution, stabilisation, push_limit, margin, dt):
-    """What the impulse must undo.
+def is_touching(gap, margin, restitution):
+    return (select(touches(gap, margin, restitution), 1.0, 0.0),) * 3
 
-    The normal velocity shall not fall below the bounce, or below what closes the gap (Baumgarte; a positive gap may close
-    as fast as a negative one is opened, so that a resting contact is smooth in both directions).
+
+def target_speed(approach, gap, restitution, stabilisation, push_limit, dt):
+    """The normal velocity that a contact shall not fall below.
+
+    Overlapping: what opens the gap (Baumgarte), or the bounce if that is faster. What already parts may come back at its share of
+    that speed: with one restitution for all contacts and no friction the kinetic energy then cannot grow (Moreau 1988).
+    Above the surface: a share of the gap may close in a step, the same as is opened below it, so that a resting contact is smooth
+    in both directions; a larger one the more a pair bounces.
     """
     parting = minimum(-(stabilisation * gap * inverse(dt)), push_limit)
-    bounce = -(restitution * minimum(closing[0], 0.0))
-    target = select(restitution > 0.0, maximum(parting, bounce), parting)
-    return tuple(select(margin > gap, x, 0.0) for x in (closing[0] - target, *closing[1:]))
+    bounce = -(restitution * approach)
+    below = select(0.0 > approach, maximum(parting, bounce), parting + bounce)
+    braked = brake(restitution)
+    above = parting * inverse(select(braked > 0.0, braked, 1.0))
+    return select(0.0 > gap, below, above)
 
 
 @traced
-def spin_demand(closing, gap, margin):
-    return tuple(select(margin > gap, x, 0.0) for x in closing)
+def point_demand(closing, approach, gap, restitution, stabilisation, push_limit, margin, dt):
+    """What the impulse must undo."""
+    target = target_speed(approach, gap, restitution, stabilisation, push_limit, dt)
+    is_active = touches(gap, margin, restitution)
+    return tuple(select(is_active, x, 0.0) for x in (closing[0] - target, *closing[1:]))
+
+
+@traced
+def spin_demand(closing, gap, restitution, margin):
+    is_active = touches(gap, margin, restitution)
+    return tuple(select(is_active, x, 0.0) for x in closing)
+
+
+@traced
+def bounce_of(active, gap, restitution):
+    """The restitution of a point that overlaps and counts."""
+    return select(active[0] > 0.5, select(0.0 > gap, restitution, 0.0), 0.0)
 
 
 # blocks -----------------------------------------------------------------------------------------------------------------
@@ -86,12 +125,15 @@ def point_block(tree, params, work, touch, block, i):
     block.closing[k] = closing(
         block.rows[2 * k], work.v[a], work.rise[a], block.rows[2 * k + 1], work.v[b], work.rise[b], dt
     )
+    block.approach[k] = approach_of(block.rows[2 * k], work.v[a], block.rows[2 * k + 1], work.v[b])
+    restitution = at_point(tree, touch.restitution, params.pair_restitution, i, row)
     block.b[k] = point_demand(
-        block.closing[k], touch.gap[i], at_point(tree, touch.restitution, params.pair_restitution, i, row),
-        params.pair_stabilisation[row],
+        block.closing[k], block.approach[k], touch.gap[i], restitution, params.pair_stabilisation[row],
         params.pair_push_limit[row], params.pair_margin[row], dt,
     )  # fmt: skip
-    finish(tree, params, work, touch, block, i, k, row)
+    finish(tree, params, work, touch, block, i, k, row, restitution)
+    if any_above(bounce_of(block.active[k], touch.gap[i], restitution), 0.0):
+        block.bounces = 1
 
 
 @sweep
@@ -104,23 +146,25 @@ def spin_block(tree, params, work, touch, block, i):
     block.closing[k] = closing(
         block.rows[2 * k], work.v[a], work.rise[a], block.rows[2 * k + 1], work.v[b], work.rise[b], dt
     )
-    block.b[k] = spin_demand(block.closing[k], touch.gap[i], params.pair_margin[row])
-    finish(tree, params, work, touch, block, i, k, row)
+    restitution = at_point(tree, touch.restitution, params.pair_restitution, i, row)
+    block.b[k] = spin_demand(block.closing[k], touch.gap[i], restitution, params.pair_margin[row])
+    finish(tree, params, work, touch, block, i, k, row, restitution)
 
 
 @sweep
-def finish(tree, params, work, touch, block, i, k, row):
-    block.active[k] = is_touching(touch.gap[i], params.pair_margin[row])
+def finish(tree, params, work, touch, block, i, k, row, restitution):
+    block.active[k] = is_touching(touch.gap[i], params.pair_margin[row], restitution)
     block.friction[k] = (
         at_point(tree, touch.friction, params.pair_friction, i, row), params.pair_torsion[row], params.pair_rolling[row],
     )  # fmt: skip
-    block.soft[k] = params.pair_softness[row]
+    block.give[k] = params.pair_compliance[row], params.pair_softness[row]
     reach_roots(tree, work, block, k)
 
 
 @kernel
 def blocks(tree, params, state, work, touch, block):
     block.n = 0
+    block.bounces = block.restrained = 0
     if tree.n_ties != 0:
         tie_blocks(tree, params, state, work, touch, block)
     for i in range(touch.n):
@@ -145,11 +189,6 @@ def with_root(A, at_root, answer):
 @traced
 def with_joint(A, effort, other, D_inv):
     return add(A, outer(scale(effort, D_inv), other))
-
-
-@traced
-def softened(A, soft):
-    return (A[0] + soft, *A[1:4], A[4] + soft, *A[5:8], A[8] + soft)
 
 
 @traced
@@ -226,6 +265,14 @@ def coupling(tree, params, work, block, k, s):
     return A
 
 
+@inlined
+def own_coupling(tree, params, work, block, k):
+    """A of a block with itself; leaves block.soft."""
+    A = coupling(tree, params, work, block, k, k)
+    block.soft[k] = softness_of(tree, block, k, A)
+    return softened(A, block.soft[k])
+
+
 @kernel
 def couplings(tree, params, work, touch, block):
     """A, block by block; the upper half is computed, the lower is its mirror image."""
@@ -234,7 +281,7 @@ def couplings(tree, params, work, touch, block):
         for p in range(block.first[k], block.first[k + 1]):
             s = block.other[p]
             if s == k:
-                block.A[p] = softened(coupling(tree, params, work, block, k, k), block.soft[k])
+                block.A[p] = own_coupling(tree, params, work, block, k)
             elif s > k:
                 A = coupling(tree, params, work, block, k, s)
                 block.A[p], block.A[block.mirror[p]] = A, transposed_block(A)
@@ -245,11 +292,31 @@ def own_couplings(tree, params, work, block):
     """A of every block with itself, where running sums stand for the rest."""
     for k in range(block.n):
         block.first[k] = block.other[k] = block.own[k] = block.mirror[k] = k
-        block.A[k] = softened(coupling(tree, params, work, block, k, k), block.soft[k])
+        block.A[k] = own_coupling(tree, params, work, block, k)
     block.first[block.n] = block.n
 
 
 point_rows_adjoint = adjoint(point_rows, "point normal")
 spin_rows_adjoint = adjoint(spin_rows, "normal")
-point_demand_adjoint = adjoint(point_demand, "closing gap restitution stabilisation push_limit dt")
+point_demand_adjoint = adjoint(point_demand, "closing approach gap restitution stabilisation push_limit dt")
 spin_demand_adjoint = adjoint(spin_demand, "closing")
+
+
+@traced
+def plus_normal(rows_bar, approach_bar, v):
+    """Cotangent of three rows with what the approach, the normal row times a velocity, gives the first of them."""
+    return (*add(rows_bar[:6], scale(v, approach_bar)), *rows_bar[6:])
+
+
+@traced
+def pulled_along(rows, approach_bar):
+    return scale(rows[:6], approach_bar)
+
+
+@sweep
+def with_approach(work, work_bar, block, k, bars, approach_bar):
+    """Reverse of approach_of: cotangents of rows, to which it adds; those of velocities are left in work_bar.v."""
+    a, b = block.body[2 * k], block.body[2 * k + 1]
+    accumulate(work_bar.v, a, pulled_along(block.rows[2 * k], approach_bar))
+    accumulate(work_bar.v, b, pulled_along(block.rows[2 * k + 1], approach_bar))
+    return plus_normal(bars[0], approach_bar, work.v[a]), plus_normal(bars[1], approach_bar, work.v[b])

@@ -1,6 +1,6 @@
 """The same sweeps without the matrix: what all impulses do is kept as running sums over joints and free roots.
 
-A = E F^T + softness: E holds the efforts that rows leave at the joints of their paths and their forces on free roots, F the
+A = E F^T and what rows give: E holds the efforts that rows leave at the joints of their paths and their forces on free roots, F the
 efforts divided by the joints' articulated inertias and the answers of the roots (rows.py). With the sums p = F^T x a row
 feels E p, and an update adds F^T times its change to p: a sweep costs what its contacts cost, not their square.
 
@@ -15,18 +15,17 @@ from ....algebra.vector import dot
 from ....compiler.kernel import accumulate, inlined, kernel, sweep
 from ....compiler.trace import traced
 from ...operators import less, plus, zero, zero3, zero4, zero9, zero18
+from .clamps import clamped, clamped_reverse
 from .gauss_seidel import (
     changed,
-    clamped,
-    clamped_reverse,
     cone_steps_adjoint,
     from_coupling,
     from_start,
     prepare,
     row_steps_adjoint,
-    trace_of,
     with_mirror,
 )
+from .give import diagonal_of, give_adjoint
 from .paths import IN_FIRST, POINT, joined, three
 from .response import all_answers, mix_with, no_sums, push
 
@@ -58,7 +57,7 @@ def felt_by(tree, params, work, block, pushed, motion, k):
 @traced
 def tried(start, x, D, soft, felt):
     """x - D (A x + b)."""
-    return tuple(s + p - d * (f + soft * p) for s, p, d, f in zip(start, x[:3], D, felt, strict=True))
+    return tuple(s + p - d * (f + g * p) for s, p, d, g, f in zip(start, x[:3], D, soft, felt, strict=True))
 
 
 @kernel
@@ -70,7 +69,7 @@ def sums(tree, params, work, block):
         for k in range(n):
             x = block.x[t * n + k]
             felt = felt_by(tree, params, work, block, block.pushed, block.motion, k)
-            newest = clamped(tree, block, k, x, tried(block.start[k], x, block.D[k], block.soft[k], felt), newest)
+            newest = clamped(tree, block, t, k, x, tried(block.start[k], x, block.D[k], block.soft[k], felt), newest)
             block.x[(t + 1) * n + k] = newest
             push(tree, block, block.pushed, block.motion, k, changed(newest, x))
 
@@ -93,7 +92,7 @@ def begin(tree, params, work, block, block_bar):
         block_bar.motion[b] = block.motion[b]
     for k in range(block.n):
         block_bar.friction[k] = block_bar.low[k] = block_bar.high[k] = block_bar.D[k] = block_bar.e[k] = zero3(nothing)
-        block_bar.A[k], block_bar.soft[k] = zero9(nothing), zero(nothing)
+        block_bar.A[k], block_bar.soft[k] = zero9(nothing), zero3(nothing)
         for side in range(2 * k, 2 * k + 2):
             block_bar.W_root[side] = zero18(nothing)
             for d in range(tree.most_dofs):
@@ -150,16 +149,17 @@ def without(motion, answer, change):
 @traced
 def before_change(felt, A, soft, change):
     """What a block felt before it changed its own impulses."""
-    own = tuple(dot(A[3 * i : 3 * i + 3], change) - soft * change[i] for i in range(3))
+    own = tuple(dot(A[3 * i : 3 * i + 3], change) - soft[i] * change[i] for i in range(3))
     return tuple(f - o for f, o in zip(felt, own, strict=True))
 
 
 @traced
 def tried_reverse(x, D, soft, felt, e):
-    """Cotangents of what a trial value is made of: the old impulse, the step, the softness, what the row felt."""
+    """Cotangents of what a trial value is made of: the old impulse, the step, the give, what the row felt."""
     felt_bar = tuple(-(d * y) for d, y in zip(D, e, strict=True))
-    D_bar = tuple(-((f + soft * p) * y) for f, p, y in zip(felt, x[:3], e, strict=True))
-    return add(e, tuple(soft * f for f in felt_bar)), D_bar, dot(felt_bar, x[:3]), felt_bar
+    D_bar = tuple(-((f + g * p) * y) for f, g, p, y in zip(felt, soft, x[:3], e, strict=True))
+    old_bar = add(e, tuple(g * f for g, f in zip(soft, felt_bar, strict=True)))
+    return old_bar, D_bar, tuple(f * p for f, p in zip(felt_bar, x[:3], strict=True)), felt_bar
 
 
 @traced
@@ -258,7 +258,8 @@ def own_adjoint(tree, params, block, block_bar, k):
         accumulate(block_bar.A, k, cone_steps_adjoint(block.A[k], block.active[k], D_bar))
     else:
         accumulate(block_bar.A, k, row_steps_adjoint(block.A[k], block.active[k], D_bar))
-    accumulate(block_bar.soft, k, trace_of(block_bar.A[k]))
+    accumulate(block_bar.soft, k, diagonal_of(block_bar.A[k]))
+    give_adjoint(tree, block, block_bar, k, k, block_bar.soft[k])
     S = with_mirror(block_bar.A[k], block_bar.A[k])
     for side in range(2 * k, 2 * k + 2):
         t = tree.body_tree[block.body[side]]
@@ -268,7 +269,7 @@ def own_adjoint(tree, params, block, block_bar, k):
 
 @kernel
 def sums_adjoint(tree, params, work, block, block_bar):
-    """Reads block_bar.x. Leaves block_bar.b, soft, friction and bounds; Y, W and W_root for the inertias."""
+    """Reads block_bar.x. Leaves block_bar.b, give, friction and bounds; Y, W and W_root for the inertias."""
     all_answers(tree, params, work, block, block_bar)
     begin(tree, params, work, block, block_bar)
     for t in range(tree.sweeps - 1, -1, -1):

@@ -53,9 +53,13 @@ def wider(extent, shape, reference, reach):
 
 
 @traced
-def overlap_of_trees(reference_a, extent_a, reference_b, extent_b):
-    # no margin is as wide as this
-    way, within = sub(reference_a[9:], reference_b[9:]), extent_a + extent_b + 0.1
+def larger(a, b):
+    return maximum(a, b)
+
+
+@traced
+def overlap_of_trees(reference_a, extent_a, reference_b, extent_b, margin):
+    way, within = sub(reference_a[9:], reference_b[9:]), extent_a + extent_b + margin
     return within * within - dot(way, way)
 
 
@@ -74,14 +78,24 @@ def place_shapes(tree, params, assembly, work, touch):
 
 
 @sweep
-def trees_may_touch(tree, work, touch, run):
+def widest_margin(tree, params):
+    """Of all pairs: from how far away trees are looked at."""
+    margin = zero(params.world_dt[0])
+    if tree.has_tree_pairs != 0:
+        for row in range(tree.n_pair_rows):
+            margin = larger(margin, params.pair_margin[row])
+    return margin
+
+
+@sweep
+def trees_may_touch(tree, work, touch, run, margin):
     """Whether two trees are near each other in some lane; the world, and a tree itself, always are."""
     s, t = tree.run_tree_a[run], tree.run_tree_b[run]
     if s == t or s == tree.n_trees or t == tree.n_trees:
         return True
     a, b = tree.tree_body[tree.tree_first[s]], tree.tree_body[tree.tree_first[t]]
     overlap = overlap_of_trees(
-        work.pose[tree.reference[a]], touch.extent[s], work.pose[tree.reference[b]], touch.extent[t]
+        work.pose[tree.reference[a]], touch.extent[s], work.pose[tree.reference[b]], touch.extent[t], margin
     )
     return any_above(overlap, 0.0)
 
@@ -112,8 +126,9 @@ def search(tree, params, touch, kind):
 def detection(tree, params, assembly, work, touch):
     place_shapes(tree, params, assembly, work, touch)
     touch.n = 0
+    margin = widest_margin(tree, params)
     for run in range(tree.n_runs):
-        if trees_may_touch(tree, work, touch, run):
+        if trees_may_touch(tree, work, touch, run, margin):
             touch.first = tree.run_first[run]
             touch.last = tree.run_first[run + 1]
             search(tree, params, touch, tree.run_kind[run])

@@ -8,7 +8,7 @@ from ....algebra.spatial import sub
 from ....algebra.vector import column, dot
 from ....compiler.kernel import accumulate, any_above, inlined, kernel, sweep
 from ....compiler.trace import traced
-from ....model.arrays import BOX, CAPSULE
+from ....model.arrays import BOX, CAPSULE, PLANE
 from .boxes import (
     box_box_clip,
     box_box_clip_adjoint,
@@ -60,9 +60,19 @@ def box_reach(a):
     return a[0] + a[1] + a[2]
 
 
+EVERYWHERE = 1e100  # reach of a plane, m: its square is a number still
+
+
+@traced
+def unbounded_reach(a):
+    return EVERYWHERE + a[0]
+
+
 @sweep
 def reach_of(tree, params, i):
     """How far a shape extends from its own position, or more."""
+    if tree.shape_kind[i] == PLANE:
+        return unbounded_reach(params.shape_size[i])
     if tree.shape_kind[i] == BOX:
         return box_reach(params.shape_size[i])
     if tree.shape_kind[i] == CAPSULE:

@@ -1,0 +1,236 @@
+"""A bounce gives back at most what came in: impulses of a step that would do work are all taken by one share of themselves.
+
+Impulses x do the work x . (velocities before + velocities after) / 2, and so share * x do share / 2 (x . c + share x . A x) with
+c the sum of the velocities before the step and before the impulses. Stabilisation is meant to do work: what it may do is its
+speed times its impulse. The largest share that does no more is balance / square, or 1: see docs/decisions/0009.
+Only steps in which something bounces are looked at.
+"""
+
+from ....algebra.vector import dot
+from ....compiler.elementary import inverse, maximum, minimum, select
+from ....compiler.kernel import accumulate, any_above, inlined, kernel, sweep
+from ....compiler.reverse import adjoint
+from ....compiler.trace import traced
+from ...at_points import at_point
+from ...operators import plus, zero
+from .paths import IN_FIRST, POINT
+from .response import no_sums, push, rates
+from .rows import bounce_of
+from .running_sums import felt_by
+
+# energy may grow by this share: rounding must not decide whether an elastic impact is restrained
+SLACK = 1e-9
+
+
+@traced
+def is_pushed_out(approach, gap, restitution, stabilisation, push_limit, dt):
+    """1 where stabilisation asks for more than the bounce, else 0: only the former may do work."""
+    parting = minimum(-(stabilisation * gap * inverse(dt)), push_limit)
+    bounce = select(0.0 > gap, maximum(-(restitution * approach), 0.0), 0.0)
+    return select(bounce > parting, 0.0, 1.0)
+
+
+@traced
+def all_pushed_out(anything):
+    return 1.0
+
+
+@traced
+def entry(x, before, closing, b, may_push):
+    """What a block adds to the balance: twice what stabilisation may do, less the work against the velocities."""
+    speeds = (before + closing[0], 2.0 * closing[1], 2.0 * closing[2])
+    pushes = tuple(maximum(p * (c - d), 0.0) for p, c, d in zip(x[:3], closing, b, strict=True))
+    return 2.0 * (may_push * pushes[0] + pushes[1] + pushes[2]) - dot(x[:3], speeds)
+
+
+entry_adjoint = adjoint(entry, "x before closing b")
+
+
+@traced
+def share_of(balance, square, bounce):
+    most = maximum(balance, 0.0) * (1.0 + SLACK)
+    is_over = select(bounce > 0.0, square, 0.0) > most
+    return select(is_over, most * inverse(select(is_over, square, 1.0)), 1.0)
+
+
+share_of_adjoint = adjoint(share_of, "balance square")
+
+
+@traced
+def times_felt(x, felt):
+    return dot(x[:3], felt)
+
+
+@traced
+def larger(a, b):
+    return maximum(a, b)
+
+
+@traced
+def one_less(share):
+    return 1.0 - share
+
+
+@traced
+def in_share(values, share):
+    return tuple(x * share for x in values)
+
+
+@traced
+def impulses_in_share(x, share):
+    """The last number of a row is no impulse: what the cone left of the trial tangents."""
+    return (x[0] * share, x[1] * share, x[2] * share, x[3])
+
+
+@traced
+def product(a, b):
+    return a * b
+
+
+@inlined
+def push_of(tree, params, touch, block, k):
+    """Whether the stabilisation of a block may do work, and its restitution."""
+    if block.kind[k] != POINT:
+        return all_pushed_out(params.world_dt[0]), zero(params.world_dt[0])
+    i = block.source[k]
+    row = tree.pair_row[touch.pair[i]]
+    restitution = at_point(tree, touch.restitution, params.pair_restitution, i, row)
+    may_push = is_pushed_out(
+        block.approach[k], touch.gap[i], restitution, params.pair_stabilisation[row], params.pair_push_limit[row],
+        params.world_dt[0],
+    )  # fmt: skip
+    return may_push, bounce_of(block.active[k], touch.gap[i], restitution)
+
+
+@inlined
+def speed_before(block, k):
+    """Of a block's first row before the step; where no bounce can be, the same without impulses will do."""
+    return block.approach[k] if block.kind[k] == POINT else block.closing[k][0]
+
+
+@kernel
+def restrain(tree, params, work, touch, block):
+    """Reads the sums of the last impulses; takes all of these, and the sums, by the share that does no work."""
+    balance, square, bounce = zero(params.world_dt[0]), zero(params.world_dt[0]), zero(params.world_dt[0])
+    for k in range(block.n):
+        x = block.x[tree.sweeps * block.n + k]
+        may_push, own_bounce = push_of(tree, params, touch, block, k)
+        bounce = larger(bounce, own_bounce)
+        balance = plus(balance, entry(x, speed_before(block, k), block.closing[k], block.b[k], may_push))
+        square = plus(square, times_felt(x, felt_by(tree, params, work, block, block.pushed, block.motion, k)))
+    block.balance[0] = balance, square, bounce
+    block.share[0] = share_of(balance, square, bounce)
+    if any_above(one_less(block.share[0]), 0.0):
+        block.restrained = 1
+        for k in range(block.n):
+            block.whole[k] = block.x[tree.sweeps * block.n + k]
+        take_share(tree, block)
+
+
+@sweep
+def take_share(tree, block):
+    share = block.share[0]
+    for k in range(block.n):
+        block.x[tree.sweeps * block.n + k] = impulses_in_share(block.whole[k], share)
+    for d in range(tree.n_dofs):
+        block.pushed[d] = product(block.pushed[d], share)
+    for b in range(tree.n_bodies):
+        block.motion[b] = in_share(block.motion[b], share)
+
+
+@sweep
+def take_whole(tree, block):
+    """The impulses as the sweeps left them."""
+    for k in range(block.n):
+        block.x[tree.sweeps * block.n + k] = block.whole[k]
+
+
+# the reverse ------------------------------------------------------------------------------------------------------------
+
+
+@sweep
+def unrestrain(tree, params, work, block):
+    """Impulses, their sums and rates as the sweeps left them."""
+    take_whole(tree, block)
+    no_sums(tree, params, block.pushed, block.motion)
+    for k in range(block.n):
+        push(tree, block, block.pushed, block.motion, k, block.whole[k])
+    rates(tree, work, block)
+
+
+@sweep
+def restrain_again(tree, work, block):
+    take_share(tree, block)
+    for d in range(tree.n_dofs):
+        work.kick[d] = product(work.kick[d], block.share[0])
+
+
+@traced
+def share_bar_of(share_bar, x_bar, x):
+    return share_bar + dot(x_bar, x[:3])
+
+
+@traced
+def whole_bar(x_bar, share, own_bar, square_bar, felt):
+    """Cotangents of a block's impulses, from those of their shares."""
+    return tuple(share * p + q + 2.0 * square_bar * f for p, q, f in zip(x_bar, own_bar[:3], felt, strict=True))
+
+
+@traced
+def with_speed(closing_bar, before_bar):
+    return (closing_bar[0] + before_bar, closing_bar[1], closing_bar[2])
+
+
+@kernel
+def restrain_adjoint(tree, params, work, touch, block, block_bar):
+    """From the cotangents of the impulses that were felt, in block_bar.x, to those of the whole ones in their place. Overwrites
+    block_bar.closing, approach and demand; leaves that of x . A x in block_bar.square. The sums are those of the whole ones."""
+    share_bar = zero(params.world_dt[0])
+    for k in range(block.n):
+        share_bar = share_bar_of(share_bar, block_bar.x[k], block.whole[k])
+    balance_bar, square_bar = share_of_adjoint(block.balance[0][0], block.balance[0][1], block.balance[0][2], share_bar)
+    block_bar.square[0] = square_bar
+    for k in range(block.n):
+        may_push, _ = push_of(tree, params, touch, block, k)
+        own_bar, before_bar, closing_bar, block_bar.demand[k] = entry_adjoint(
+            block.whole[k], speed_before(block, k), block.closing[k], block.b[k], may_push, balance_bar
+        )
+        felt = felt_by(tree, params, work, block, block.pushed, block.motion, k)
+        block_bar.x[k] = whole_bar(block_bar.x[k], block.share[0], own_bar, square_bar, felt)
+        if block.kind[k] == POINT:
+            block_bar.closing[k], block_bar.approach[k] = closing_bar, before_bar
+        else:
+            block_bar.closing[k] = with_speed(closing_bar, before_bar)
+
+
+@traced
+def plus_rate(w, x, rate, square_bar):
+    return tuple(p + 2.0 * square_bar * q * rate for p, q in zip(w, x[:3], strict=True))
+
+
+@traced
+def plus_motion(w, x, motion, square_bar):
+    return tuple(w[6 * i + j] + 2.0 * square_bar * x[i] * motion[j] for i in range(3) for j in range(6))
+
+
+@sweep
+def square_adjoint(tree, work, block, block_bar):
+    """W = S Y^T of the square's own S = 2 square_bar x x^T, and what the balance gives the demands. Rates are those of the whole
+    impulses."""
+    for k in range(block.n):
+        accumulate(block_bar.b, k, block_bar.demand[k])
+        for side in range(2 * k, 2 * k + 2):
+            t = tree.body_tree[block.body[side]]
+            if t < tree.n_trees and block.root[side] != IN_FIRST:
+                add_square(tree, work, block, block_bar, k, side, t)
+
+
+@sweep
+def add_square(tree, work, block, block_bar, k, side, t):
+    base, first, square_bar = side * tree.most_dofs - tree.tree_dof[t], tree.tree_dof[t], block_bar.square[0]
+    root = tree.tree_root[t]
+    if root >= 0:  # whose rates are kept as its motion
+        first += 6
+        block_bar.W_root[side] = plus_motion(block_bar.W_root[side], block.whole[k], block.motion[root], square_bar)
+    for d in range(first, tree.tree_dof[t + 1]):
+        block_bar.W[base + d] = plus_rate(block_bar.W[base + d], block.whole[k], work.kick[d], square_bar)

@@ -1,0 +1,71 @@
+"""What contacts and ties give beyond the answer of the trees: compliance, a share of that answer, and softness (1/kg)."""
+
+from ....algebra.spatial import add
+from ....compiler.kernel import inlined
+from ....compiler.reverse import adjoint
+from ....compiler.trace import traced
+from .paths import is_of_joints
+
+
+@traced
+def give_way(A, give):
+    """What a point gives beyond the answer of the trees: a share of it, the same in all directions (some of which the joints may
+    not have), and what knows no masses."""
+    return (give[0] * (1.0 / 3.0) * (A[0] + A[4] + A[8]) + give[1],) * 3
+
+
+@traced
+def give_way_each(A, give):
+    """The same of joints, which have nothing to do with each other."""
+    return tuple(give[0] * A[4 * i] + give[1] for i in range(3))
+
+
+@traced
+def softened(A, soft):
+    return (A[0] + soft[0], *A[1:4], A[4] + soft[1], *A[5:8], A[8] + soft[2])
+
+
+@inlined
+def softness_of(tree, block, k, A):
+    """What is added to the diagonal of a block's own A."""
+    if is_of_joints(tree, block, k):
+        return give_way_each(A, block.give[k])
+    return give_way(A, block.give[k])
+
+
+# the reverse ------------------------------------------------------------------------------------------------------------
+
+give_way_adjoint = adjoint(give_way, "A give")
+give_way_each_adjoint = adjoint(give_way_each, "A give")
+
+
+@traced
+def diagonal_of(A):
+    return A[0], A[4], A[8]
+
+
+def unsoftened(A, soft):
+    return tuple(x - soft[j // 4] if j % 4 == 0 else x for j, x in enumerate(A))
+
+
+@traced
+def give_reverse(A, soft, give, soft_bar, A_bar):
+    """Cotangents of what a block gives, and of its A before that."""
+    answer_bar, give_bar = give_way_adjoint(unsoftened(A, soft), give, soft_bar)
+    return give_bar, add(A_bar, answer_bar)
+
+
+@traced
+def give_each_reverse(A, soft, give, soft_bar, A_bar):
+    answer_bar, give_bar = give_way_each_adjoint(unsoftened(A, soft), give, soft_bar)
+    return give_bar, add(A_bar, answer_bar)
+
+
+@inlined
+def give_adjoint(tree, block, block_bar, k, own, soft_bar):
+    """Adds to the cotangent of a block's own A; leaves that of what it gives."""
+    A, soft, give, A_bar = block.A[own], block.soft[k], block.give[k], block_bar.A[own]
+    if is_of_joints(tree, block, k):
+        block_bar.give[k], block_bar.A[own] = give_each_reverse(A, soft, give, soft_bar, A_bar)
+    else:
+        block_bar.give[k], block_bar.A[own] = give_reverse(A, soft, give, soft_bar, A_bar)

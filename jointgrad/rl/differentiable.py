@@ -1,0 +1,58 @@
+"""Tasks as differentiable steps of PyTorch: gradients from rewards and observations to states, actions and parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..engine.rollout import LOADS
+from ..torch import Simulator
+from .arrays import held
+from .task import Moment, Step, Task
+
+
+class DifferentiableTask:
+    """A task whose moments hold tensors. `params` are tensors by name, with a leading axis for a value per environment."""
+
+    def __init__(
+        self,
+        task: Task,
+        params: Mapping[str, Tensor] | None = None,
+        threads: int | None = None,
+        on_nan: str = "raise",
+    ) -> None:
+        self.task, self.params = task, params
+        self.simulator = Simulator(task.model, threads=threads, on_nan=on_nan)
+
+    def start(self, rng: np.random.Generator, batch: int) -> Moment:
+        """Where episodes begin, in float64."""
+        state = self.task.start(rng, batch)
+        return self.moment(torch.from_numpy(state.q), torch.from_numpy(state.qd))
+
+    def moment(self, q: Tensor, qd: Tensor) -> Moment:
+        """An episode that begins in a given state, (batch, nq) and (batch, nv)."""
+        names = self.task.outputs
+        placed = tuple(name for name in names if name not in LOADS)
+        blank, outputs = self.task.blank(len(q)), {}
+        if placed:
+            found = self.simulator.rollout(q, qd, params=self.params, steps=0, outputs=placed).outputs
+            outputs = {name: value[0] for name, value in found.items()}
+        loads = {name: torch.from_numpy(blank.outputs[name]) for name in names if name in LOADS}
+        return Moment(q, qd, torch.from_numpy(blank.action), torch.from_numpy(blank.age), outputs | loads)
+
+    def observe(self, now: Moment) -> Tensor:
+        return self.task.observe(now)
+
+    def step(self, before: Moment, action: Tensor) -> Step:
+        """Hold actions (batch, nu) until the next are due."""
+        task = self.task
+        action = action.to(before.q.dtype)
+        motion = self.simulator.rollout(
+            before.q, before.qd, held(action, task.hold), params=self.params, outputs=task.outputs, only_last=True
+        )
+        outputs = {name: motion.outputs[name][-1] for name in task.outputs}
+        now = Moment(motion.q, motion.qd, action, before.age + 1, outputs)
+        return Step(now, task.observe(now), task.reward(before, now), task.fallen(now))

@@ -1,0 +1,56 @@
+"""Domain randomisation: every environment has a robot of its own, so that a policy does not learn one model by heart."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from ..model.arrays import Model
+from ..model.errors import InputError
+from ..model.names import unknown
+
+
+@dataclass(frozen=True)
+class Randomisation:
+    """By which share parameters differ: a factor between 1 - share and 1 + share, even between the two."""
+
+    mass: float = 0.0  # of each link, and its inertia with it
+    friction: float = 0.0  # of all pairs that touch, by one factor
+    gain: float = 0.0  # of each actuator, and its damping with it
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            share = getattr(self, field.name)
+            if not 0 <= share < 1:
+                raise InputError(f"{field.name} of Randomisation must be from 0 to below 1, but is {share!r}")
+
+    def draw(self, rng: np.random.Generator, model: Model) -> dict[str, np.ndarray]:
+        """Parameters of one environment; all numbers are drawn whatever the shares, so that one share moves one thing."""
+        mass = self._factors(rng, self.mass, model.n_links)
+        friction = self._factors(rng, self.friction, 1)
+        gain = self._factors(rng, self.gain, model.nu)
+        factors = {
+            "link.mass": mass, "link.inertia": mass[:, None], "pair.friction": friction,
+            "actuator.gain": gain, "actuator.damping": gain,
+        }  # fmt: skip
+        return {name: model.params[name] * factor for name, factor in factors.items()}
+
+    @staticmethod
+    def _factors(rng: np.random.Generator, share: float, count: int) -> np.ndarray:
+        return 1.0 + share * rng.uniform(-1.0, 1.0, count)
+
+
+def randomisation(given: Any) -> Randomisation | None:
+    """As given, or from a mapping of shares by name."""
+    if given is None or isinstance(given, Randomisation):
+        return given
+    if not isinstance(given, Mapping):
+        raise InputError(f"randomise must be a Randomisation or a mapping, but is {type(given).__name__}")
+    names = [field.name for field in fields(Randomisation)]
+    for name in given:
+        if name not in names:
+            raise InputError(unknown("randomised thing", name, names))
+    return Randomisation(**given)
