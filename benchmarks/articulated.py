@@ -237,7 +237,7 @@ def cold_start(quick: bool) -> dict:
             for name in ("first_use_empty_cache_s", "first_use_from_cache_s"):
                 env = os.environ | {"JOINTGRAD_CACHE": folder, "PYTHONPATH": root}
                 out = subprocess.run(
-                    [sys.executable, "-c", COLD.format(robot=robot)],
+                    [sys.executable, "-P", "-c", COLD.format(robot=robot)],
                     env=env,
                     capture_output=True,
                     text=True,

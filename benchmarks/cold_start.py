@@ -33,7 +33,7 @@ def seconds(processes: int) -> tuple[float, set[str]]:
     """Wall time until all are done, on an empty cache of their own, and what they print."""
     with tempfile.TemporaryDirectory() as cache:
         environment, start = os.environ | {"JOINTGRAD_CACHE": cache}, time.perf_counter()
-        command = [sys.executable, "-c", FIRST_STEPS]
+        command = [sys.executable, "-P", "-c", FIRST_STEPS]
         running = [
             subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
             for _ in range(processes)

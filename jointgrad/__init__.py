@@ -18,6 +18,7 @@ _HOME = {
     "Shape": "model.description",
     "Model": "model.arrays",
     "State": "model.arrays",
+    "budget": "model.budget",
     "ModelError": "model.errors",
     "InputError": "model.errors",
     "SimulationError": "model.errors",
@@ -27,6 +28,7 @@ _HOME = {
     "UnstableWarning": "model.errors",
     "load": "files",
     "load_world": "files",
+    "load_model": "grafts.model_file",
     "to_urdf": "files",
     "to_mjcf": "files.write_mjcf",
     "step": "engine.rollout",
@@ -59,9 +61,11 @@ if TYPE_CHECKING:
     from .files.write_mjcf import to_mjcf as to_mjcf
     from .grafts.blueprint import MLP as MLP
     from .grafts.blueprint import graft as graft
+    from .grafts.model_file import load_model as load_model
     from .model import zoo as zoo
     from .model.arrays import Model as Model
     from .model.arrays import State as State
+    from .model.budget import budget as budget
     from .model.description import Description as Description
     from .model.description import Shape as Shape
     from .model.errors import InputError as InputError

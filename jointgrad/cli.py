@@ -11,6 +11,8 @@ from typing import Any, Literal
 from . import __version__
 from .usage import UsageError, require
 
+STALLED = 3  # the exit code of a search that has ended before it should
+
 
 def demo(out: Path = Path("out/demo"), seed: int = 0, iterations: int = 25) -> int:
     """Teach a robot arm to throw a ball onto a mark, and write a page on which to watch it; takes about a minute.
@@ -365,12 +367,15 @@ def identify(
     ground: bool = True,
     base: Literal["free", "fixed"] | None = None,
     dt: float | None = None,
-    segment: int | None = None,
+    segments: str = "auto",
     method: Literal["lm", "lbfgs"] = "lm",
     iterations: int = 50,
     search_roots: tuple[Path, ...] = (),
 ) -> int:
     """Find parameters of a robot with which it moves as recorded; writes a report. Ctrl-C keeps the best so far.
+
+    The exit code is 0 for a fit that has converged, 3 for one that has stalled or used up its iterations (its numbers are
+    not those that fit best), 2 for input that cannot be used, 130 after Ctrl-C.
 
     Args:
         file: The robot, URDF or MJCF.
@@ -382,44 +387,44 @@ def identify(
         ground: Put a plane under a file that has none.
         base: Whether a URDF robot's base is free or fixed; unless said, fixed.
         dt: Time step (s); unless said, the file's own, or 1 ms.
-        segment: Samples after which to start again from the recorded state; unless said, the recording is one motion.
+        segments: none: the recording is one motion from its measured start. SECONDS: it is cut into pieces so long, whose
+            starting states are found too, so that noise in them does no harm. auto: whichever predicts held-out windows best.
         method: lm (Levenberg-Marquardt) or lbfgs.
         iterations: At most so many.
         search_roots: Folders for meshes and included files, beside that of the file.
     """
     require({"rich": "rich", **({"scipy": "scipy"} if method == "lbfgs" else {})}, "optimize")
-    from .optimize.identify import Settings
     from .optimize.identify import identify as fitted
-    from .optimize.identify_report import write_report
+    from .optimize.identify_report import as_text, write_report
     from .optimize.progress import Stop, bar
-    from .optimize.recording_file import read_recording, unknown_of
+    from .optimize.recording_file import read_recording, segments_of, unknown_of
 
-    if segment is not None and segment < 1:
-        raise UsageError(f"--segment must be 1 or more samples, but is {segment}")
     model = _placed(file, ground, None, base, None, 1, dt, search_roots)[0]
     record, entries = read_recording(recording), [unknown_of(text) for text in unknowns]
-    stop = Stop(iterations=iterations, patience=8)
+    stop = Stop(iterations=iterations, patience=3, least=1e-7)
+    settings = segments_of(segments, model, record.every)
     with bar("Identifying", iterations) as shown:
-        fit = fitted(model, record, entries, Settings(segment=segment), method, stop, callback=shown)
-    for e in fit.estimates:
-        print(
-            f"{e.name}: {e.value:.6g} +- {e.deviation:.2g} (was {e.start:.6g}){', at its bound' if e.at_bound else ''}"
-        )
-    for direction in fit.unidentifiable:
-        print("not determined by the recording:", " ".join(f"{share:+.2f} {name}" for name, share in direction.items()))
-    page = write_report(fit, out)
-    print(f"{fit.result.reason} after {len(fit.result.history) - 1} iterations; the report is {page.resolve()}")
-    return 130 if fit.result.is_interrupted else 0
+        fit = fitted(model, record, entries, settings, method, stop, callback=shown)
+    print(as_text(fit))
+    print(f"the report is {write_report(fit, out).resolve()}")
+    if fit.result.is_interrupted:
+        return 130
+    return 0 if fit.is_converged else STALLED
 
 
 def bench(
-    suites: tuple[Literal["laikago", "robots", "checkpoint", "gradients", "correctness", "all"], ...] = (),
+    suites: tuple[Literal["laikago", "robots", "checkpoint", "gradients", "correctness", "gradfuzz", "all"], ...] = (),
     /,
     quick: bool = False,
     out: Path = Path("out/bench"),
     peers: tuple[str, ...] = (),
     install: bool = False,
     page: Path | None = None,
+    models: Path | None = None,
+    seconds: float = 300.0,
+    directions: int = 100_000,
+    seed: int = 0,
+    world: int | None = None,
 ) -> int:
     """Time, memory and gradients beside what one would take instead, each result checked before it is timed. Ctrl-C keeps what
     was measured.
@@ -430,14 +435,21 @@ def bench(
     Args:
         suites: laikago (one robot, 50 to 5,000 steps, all peers), robots (1 to 100 in one world, batches to 4,096),
             checkpoint (time against memory), gradients (three workloads of NeuralSim), correctness (derivatives with known
-            answers), or all.
+            answers), or all of these; gradfuzz (random worlds and directions against differences; on its own).
         quick: A small version of each, in a minute or so.
         out: Folder for the results.
         peers: Only these, beside ourselves: mujoco, mjx, pinocchio, nimble, drake, tinydiffsim, newton, genesis, plain_torch,
             plain_jax.
         install: Make the environments of the peers, each in its own folder under ~/.cache/jointgrad/peers.
         page: Write the results in the folder, of this run and earlier ones, as a page of Markdown with plots.
+        models: A folder with robot files, for gradfuzz.
+        seconds: gradfuzz ends after so many.
+        directions: Or after so many directions.
+        seed: Of gradfuzz's worlds.
+        world: Only this one of gradfuzz's worlds.
     """
+    if "gradfuzz" in suites:
+        return _gradfuzz(suites, models, min(seconds, 20.0) if quick else seconds, directions, seed, world, out)
     require({"rich": "rich", "matplotlib": "matplotlib"}, "bench")
     from rich.console import Console
 
@@ -453,6 +465,21 @@ def bench(
     if page is not None and code == 0:
         console.print(f"Wrote {write_page(out, page)}", highlight=False)
     return code
+
+
+def _gradfuzz(
+    suites: tuple[str, ...], models: Path | None, seconds: float, directions: int, seed: int, world: int | None, out: Path
+) -> int:  # fmt: skip
+    require({"rich": "rich"}, "bench")
+    from rich.console import Console
+
+    from .bench.gradfuzz import fuzz
+
+    if len(suites) > 1:
+        raise UsageError("gradfuzz is run on its own: jointgrad bench gradfuzz")
+    if models is not None and not models.is_dir():
+        raise UsageError(f"there is no folder {models}")
+    return fuzz(models, seconds, directions, seed, world, out / "gradfuzz", Console())
 
 
 def reproduce() -> int:

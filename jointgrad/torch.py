@@ -42,10 +42,20 @@ class Simulator(torch.nn.Module):
         super().__init__()
         check_options(model, threads, on_nan)
         self.model = model
-        self._call = functools.lru_cache(REMEMBERED_CALLS)(
-            functools.partial(_call, model, threads=threads, on_nan=on_nan)
-        )
+        self._options: dict[str, Any] = {"threads": threads, "on_nan": on_nan}
+        self._call = self._remembering()
         self._has_warned = False
+
+    def _remembering(self) -> Callable[..., Call]:
+        return functools.lru_cache(REMEMBERED_CALLS)(functools.partial(_call, self.model, **self._options))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy remembers its own calls."""
+        return {name: value for name, value in self.__dict__.items() if name != "_call"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self._call = self._remembering()
 
     def forward(
         self,

@@ -435,7 +435,7 @@ WRONG = {
     "that of no body": inertial('diaginertia="1 1 3"'),
     "autolimits is off": joint('range="0 1"', '<compiler autolimits="false"/>'),
     "dropped from MJCF": arm('<compiler coordinate="global"/>'),
-    "more than 100000 parts": bodies('<replicate count="1000000000"><geom size=".1"/></replicate>'),
+    "jg.budget(parts=": bodies('<replicate count="1000000000"><geom size=".1"/></replicate>'),
     'the body "x", which does not exist': arm(after='<contact><exclude body1="a" body2="x"/></contact>'),
     'the joint "x", which does not exist': arm(after='<tendon><fixed><joint joint="x"/></fixed></tendon>'),
     "smaller to a larger number": joint('range="1 1" limited="true"'),

@@ -80,9 +80,9 @@ def test_forward_changes_exactly_what_it_writes(model, stage):
     after = snapshot(one)
     changed = {f for f in before if not np.array_equal(before[f], after[f])}
     assert changed <= set(writes)
-    # free bodies alone have factors, bodies that carry nothing no articulated inertia, the world no arm; bounces that are not
-    # restrained are not kept
-    optional = {"work.factor", "work.IA", "block.at_root", "block.answer", "block.whole"}
+    # free bodies alone have factors, bodies that carry nothing no articulated inertia, the world no arm; sides are kept where a
+    # bound is zero, whole impulses where a bounce is restrained
+    optional = {"work.factor", "work.IA", "block.at_root", "block.answer", "block.side", "block.whole"}
     assert set(writes) - changed <= optional
 
 

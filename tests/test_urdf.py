@@ -303,7 +303,9 @@ def test_meshes_are_found_or_named(tmp_path):
         with pytest.raises(MissingFileError, match=re.escape(str((folder / "urdf").resolve()))):
             load(urdf)
         with pytest.warns(jg.UnsupportedWarning, match="1 meshes not found in"):
-            assert load(urdf, missing_meshes="skip").link("upper").shapes[-3].mesh == file
+            shape = load(urdf, missing_meshes="skip").link("upper").shapes[-3]
+        assert (shape.mesh, shape.reference) == ("", file)
+        assert Path(load(urdf, search_roots=str(root)).link("upper").shapes[-3].mesh).name == "a.stl"
     with pytest.raises(MissingFileError, match="is not fetched"):
         load(text("https://example.org/a.stl"))
 

@@ -197,9 +197,8 @@ def test_a_header_that_promises_too_much_costs_no_memory(saved):
         replay.load_run(saved)
 
 
-def test_a_file_that_unpacks_to_too_much_is_refused(saved, monkeypatch):
-    monkeypatch.setattr(replay, "BYTES", 10_000)
-    with pytest.raises(jg.InputError, match="more than"):
+def test_a_file_that_unpacks_to_too_much_is_refused(saved):
+    with pytest.raises(jg.InputError, match=r"jg.budget\(unpacked_bytes="), jg.budget(unpacked_bytes=10_000):
         replay.load_run(saved)
 
 

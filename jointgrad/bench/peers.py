@@ -77,8 +77,8 @@ def install(peer: Peer, tell: Callable[[str], None]) -> str | None:
     folder.mkdir(parents=True)
     (folder / "constraints.txt").write_text(CONSTRAINTS)
     tell(f"{peer.title}: installing {', '.join(peer.packages)} into {folder}")
-    reason = _called([sys.executable, "-m", "venv", str(folder)])
-    pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "--no-input", "-q"]
+    reason = _called([sys.executable, "-P", "-m", "venv", str(folder)])
+    pip = [str(folder / "bin" / "python"), "-P", "-m", "pip", "install", "--no-input", "-q"]
     reason = reason or _called([*pip, "-c", str(folder / "constraints.txt"), *peer.packages])
     (folder / ("failed" if reason else "complete")).write_text(reason or "")
     return reason

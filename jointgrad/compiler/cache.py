@@ -1,7 +1,7 @@
 """Compiled code kept on disk, keyed by everything that made it: what goes into the kernel, the compiler, the processor.
 
 Loading a kernel from here needs llvmlite only; numba is not imported. The files are machine code, so the folder belongs
-to the user alone and is never shared (see SECURITY.md).
+to the user alone and is never shared: whose it is, and who can write to it, is looked at before anything is run (see SECURITY.md).
 """
 
 from __future__ import annotations
@@ -11,12 +11,15 @@ import functools
 import hashlib
 import importlib.metadata
 import os
+import stat
 import tempfile
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import NamedTuple
+
+from .own_folder import is_ours, own_folder
 
 try:
     import fcntl
@@ -40,16 +43,20 @@ class CannotCompile(RuntimeError):
 
 
 def folder() -> Path:
-    given = os.environ.get("JOINTGRAD_CACHE")
+    """Where code is kept: a folder of this user alone."""
+    return own_folder(_wanted_folder())
+
+
+def _wanted_folder() -> Path | None:
+    given, base = os.environ.get("JOINTGRAD_CACHE"), os.environ.get("XDG_CACHE_HOME", "")
     if given:
         return Path(given)
+    if os.path.isabs(base):  # a relative one is invalid, and to be ignored: XDG Base Directory Specification
+        return Path(base) / "jointgrad"
     try:
-        base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+        return Path.home() / ".cache" / "jointgrad"
     except RuntimeError:
-        raise CannotCompile(
-            "there is no home folder to keep compiled code in: set JOINTGRAD_CACHE to a folder"
-        ) from None
-    return Path(base) / "jointgrad"
+        return None
 
 
 @functools.cache
@@ -58,11 +65,21 @@ def _machine_digest() -> bytes:
 
     versions = [importlib.metadata.version(p) for p in ("numba", "llvmlite")]
     features = llvm.get_host_cpu_features().flatten()
-    return "\n".join([*versions, llvm.get_host_cpu_name(), features]).encode()
+    return "\n".join([*versions, llvm.get_default_triple(), llvm.get_host_cpu_name(), features]).encode()
+
+
+def _options_digest() -> bytes:
+    """What Numba is told from outside: its variables, and its file in the current folder."""
+    said = sorted(f"{name}={value}" for name, value in os.environ.items() if name.startswith("NUMBA_"))
+    try:
+        text = Path(".numba_config.yaml").read_bytes()
+    except OSError:
+        text = b""
+    return hashlib.sha256("\n".join(said).encode() + b"\0" + text).digest()
 
 
 def _path(label: str, ingredients: bytes) -> Path:
-    digest = hashlib.sha256(ingredients + _machine_digest()).hexdigest()
+    digest = hashlib.sha256(ingredients + _machine_digest() + _options_digest()).hexdigest()
     return folder() / f"{label}-{digest[:32]}.code"
 
 
@@ -70,9 +87,20 @@ def has(label: str, ingredients: bytes) -> bool:
     return _path(label, ingredients).is_file()
 
 
+# never through a link, and never handed to a process that this one starts
+_OPEN = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+
+
+def _content(path: Path) -> bytes:
+    """Of a file that is ours; nothing of any other."""
+    with open(os.open(path, os.O_RDONLY | _OPEN), "rb") as file:
+        found = os.fstat(file.fileno())
+        return file.read() if stat.S_ISREG(found.st_mode) and is_ours(found) else b""
+
+
 def load(label: str, ingredients: bytes) -> Code | None:
     try:
-        data = _path(label, ingredients).read_bytes()
+        data = _content(_path(label, ingredients))
     except OSError:
         return None
     if not data.startswith(_MAGIC):
@@ -91,10 +119,10 @@ def save(label: str, ingredients: bytes, code: Code) -> None:
     content = code.symbol.encode() + b"\n" + code.machine
     checksum = hashlib.sha256(content).hexdigest().encode()
     try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with tempfile.TemporaryDirectory(dir=path.parent) as folder_:
             draft = Path(folder_) / "draft"
             draft.write_bytes(_MAGIC + checksum + b"\n" + content)
+            draft.chmod(0o600)
             os.replace(draft, path)
     except OSError:
         return
@@ -106,19 +134,18 @@ def alone(label: str, ingredients: bytes) -> Iterator[None]:
     they compile it each: that costs time alone."""
     path = _path(label, ingredients).with_suffix(".lock")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        lock = path.open("wb")
+        lock = os.open(path, os.O_RDWR | os.O_CREAT | _OPEN, 0o600)
     except OSError:
         yield
         return
-    with lock:  # closing it, or the end of the process, sets it free
+    with open(lock, "rb"):  # closing it, or the end of the process, sets it free
         last = time.monotonic() + PATIENCE
         while not _is_free(lock) and time.monotonic() < last:
             time.sleep(0.02)
         yield
 
 
-def _is_free(lock: BinaryIO) -> bool:
+def _is_free(lock: int) -> bool:
     """Whether the lock is ours now, or cannot be had at all."""
     try:
         if fcntl is not None:
@@ -142,15 +169,20 @@ def _engine():
     return llvm.create_mcjit_compiler(llvm.parse_assembly(""), target)
 
 
-# one thread loads at a time: another could find the address of code whose constants and calls are not yet linked
-_loading = threading.Lock()
+# one thread compiles or loads at a time: another could find the address of code whose constants and calls are not yet linked
+one_at_a_time = threading.RLock()
+if hasattr(os, "register_at_fork"):
+    # a child has the thread that forked alone: what the others were at must be whole, and not locked for ever
+    os.register_at_fork(
+        before=one_at_a_time.acquire, after_in_parent=one_at_a_time.release, after_in_child=one_at_a_time.release
+    )
 
 
 def address_of(code: Code) -> int:
     """Load machine code into this process; it stays until the process ends."""
     import llvmlite.binding as llvm
 
-    with _loading:
+    with one_at_a_time:
         engine = _engine()
         engine.add_object_file(llvm.ObjectFileRef.from_data(code.machine))
         engine.finalize_object()

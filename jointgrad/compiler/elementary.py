@@ -109,7 +109,8 @@ def minimum(a, b):
 
 
 def clamp(x, low, high):
-    return minimum(maximum(x, low), high)
+    """x between two bounds. Where these have met x says nothing any more, even if it lies on them: no derivative."""
+    return minimum(maximum(select(high > low, x, detach(x)), low), high)
 
 
 def inverse(x):

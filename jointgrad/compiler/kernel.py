@@ -17,6 +17,7 @@ import types as python_types
 from collections.abc import Callable, Iterable
 
 from . import cache
+from .cache import one_at_a_time
 from .field import Frame, Schema, accumulate
 
 __all__ = [
@@ -107,7 +108,6 @@ class Library:
                 stack += _called(kernel_.fn, Kernel)
         self._loaded: dict[str, int] = {}
         self._callable: dict[str, Callable] = {}
-        self._lock, self._attaching = threading.Lock(), threading.Lock()
 
     def callee_names(self, name: str) -> set[str]:
         """The kernel and every kernel it calls, directly or not."""
@@ -134,15 +134,18 @@ class Library:
         arguments = [*self.maker, str(self.lanes), str(self.parts), *reversed(missing)]
         try:
             return subprocess.Popen(
-                [sys.executable, "-c", HELP, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                env=os.environ | {"PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
+                # -P: the current folder is not on its path, where a downloaded robot's "numpy.py" may lie
+                [sys.executable, "-P", "-c", HELP, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                env=os.environ | {
+                    "PYTHONPATH": os.pathsep.join(p for p in sys.path if p), "JOINTGRAD_CACHE": str(cache.folder()),
+                },
             )  # fmt: skip
         except OSError:
             return None
 
     def address(self, name: str) -> int:
         """Where the compiled kernel is; compiled now if it is not on disk."""
-        with self._lock:
+        with one_at_a_time:
             if name not in self._loaded:
                 key = self._key(name)
                 code = cache.load(*key)
@@ -167,7 +170,7 @@ class Library:
         """
         callees = sorted(self.callee_names(name) - set(without))
         # threads that want the same code wait for the first of them, whose helper is enough for all
-        with self._attaching:
+        with one_at_a_time:
             helper = self._helper(callees)
             try:
                 for callee in callees:

@@ -18,7 +18,7 @@ import numpy as np
 from ..model.arguments import check_flag, checked_count, checked_names
 from ..model.arrays import PARAMS, Model, State, byte_count
 from ..model.errors import InputError
-from .rollout import OUTPUTS, Gradient, Trajectory, check_options, known_motion, rollout, step, step_adjoint
+from .rollout import OUTPUTS, Gradient, Trajectory, check_options, known_motion, rolled_out, step, step_adjoint
 from .runtime import controls_hint
 
 Shapes = Mapping[str, tuple[int, ...]]
@@ -79,8 +79,10 @@ class Call:
             motion = self._rollout(model, state, u, force, keep or not self.only_last)
         except InputError as error:
             raise InputError(_in_words_of_the_caller(error)) from None
-        states = motion.last if self.only_last else (motion.q, motion.qd)
-        return [*states, *(motion.outputs[name] for name in self.outputs)], motion if keep else None
+        # arrays that may be written to: the frameworks themselves notice changes in place
+        states = motion._last_state() if self.only_last else motion._all_states()
+        found = [motion._public(x, 0 if self.only_last else 1) for x in states]
+        return [*found, *(motion._public(motion._outputs[name]) for name in self.outputs)], motion if keep else None
 
     def backward(
         self,
@@ -118,7 +120,8 @@ class Call:
         return self.model.replace(values) if values else self.model
 
     def _rollout(self, model: Model, state: State, u: Any, force: Any, keep: bool) -> Trajectory:
-        return rollout(
+        # PyTorch notices itself when a tensor was changed in place, and JAX changes none
+        return rolled_out(
             model, state, u, steps=self.steps, force=force, outputs=self.outputs, threads=self.threads,
             memory=self.memory, on_nan=self.on_nan, keep=keep,
         )  # fmt: skip

@@ -17,7 +17,7 @@ from ..model.errors import InputError
 from .contact_records import source_names
 from .inspect import inspect
 from .probe import DISTANCE, Probe, probed
-from .runtime import address, in_parallel, worker
+from .runtime import Worker, address, worker
 from .workspace import RECORD
 
 if TYPE_CHECKING:
@@ -243,14 +243,12 @@ def step_records(trajectory: Trajectory) -> dict[str, np.ndarray]:
     q, qd = trajectory._all_states()
     record = np.zeros((i.steps, i.batch, len(RECORD)))
 
-    def run(first: int, last: int) -> None:
-        with worker(model) as one:
-            one.take_params(model)
-            trajectory._describe(one, first, last)
-            one.set(q=address(q), qd=address(qd), interval=1, status=0, record=address(record))
-            one.run("certify")
+    def describe(one: Worker, first: int, last: int) -> None:
+        one.take_params(model)
+        trajectory._describe(one, first, last)
+        one.set(q=address(q), qd=address(qd), interval=1, status=0, record=address(record))
 
-    in_parallel(i.batch, i.steps, trajectory._threads, run)
+    trajectory._pass("certify", lambda: worker(model), describe)
     return dict(zip(RECORD, np.moveaxis(record, -1, 0), strict=True))
 
 

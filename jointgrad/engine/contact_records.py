@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..compiler.field import Frame
-from ..model.arrays import CONNECT, FRICTION_ROW, IMPULSE, JOINT_TIE, MIMIC_ROW, NO_ROW, STOPS, Model
+from ..model.arrays import CONNECT, FRICTION_ROW, IMPULSE, JOINT_TIE, MIMIC_ROW, NO_ROW, STOPS, Compared, Model
 from ..model.laws import FRICTION_LAWS
 from .stages.contact.paths import BOUNDED, POINT
 
@@ -16,8 +16,8 @@ LAWS = {IMPULSE: "impulse"} | {code: f"spring ({name})" for name, code in FRICTI
 TIE_ROWS = {FRICTION_ROW: "friction", MIMIC_ROW: "mimic"} | dict.fromkeys(STOPS, "limit")
 
 
-@dataclass(frozen=True)
-class Contact:
+@dataclass(frozen=True, eq=False)
+class Contact(Compared):
     """A point where two shapes touch. Force (N) and torque (N m, of torsional and rolling friction) act on the first of the two;
     the normal points from the second to the first; all in world axes. mode is open (near, but nothing presses), stick or slip."""
 
@@ -36,8 +36,8 @@ class Contact:
         return f'"{self.links[0]}" on "{self.links[1]}", gap {self.gap:.3g} m, {pressed}'
 
 
-@dataclass(frozen=True)
-class ContactTable:
+@dataclass(frozen=True, eq=False)
+class ContactTable(Compared):
     """Contacts of one environment, a row per point."""
 
     links: list[tuple[str, str]]
@@ -62,8 +62,8 @@ class ContactTable:
         return len(self.links)
 
 
-@dataclass(frozen=True)
-class Tie:
+@dataclass(frozen=True, eq=False)
+class Tie(Compared):
     """A row that does not come from shapes. kind: limit, friction or mimic of a joint (force along it, N or N m), or a loop's
     connect (force, N) or weld (torque, N m) on the first of its two bodies, world axes. mode: open (nothing presses), stick
     (the row holds), slip (dry friction gives way)."""
@@ -74,7 +74,7 @@ class Tie:
     mode: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Problem:
     """The contact problem of one pack of environments, first to last, with the lanes on the last axis."""
 

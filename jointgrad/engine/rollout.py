@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ import numpy as np
 
 from ..model.arguments import check_flag, checked_count, checked_mapping, checked_names, shown
 from ..model.arrays import PARAMS as NAMED_PARAMS
-from ..model.arrays import Model, State, byte_count, checked_model, default_threads
+from ..model.arrays import Compared, Model, State, byte_count, checked_model, default_threads
 from ..model.errors import InputError, SimulationError, UnsettledWarning, warn_caller
 from .contact_records import source_names
 from .runtime import (
@@ -26,11 +27,11 @@ from .runtime import (
     checked,
     checked_state,
     controls_hint,
-    in_parallel,
     lanes_for,
     worker,
 )
 from .schedule import Schedule, every_step, planned
+from .sharing import Describe, Lend, in_parallel
 from .workspace import OUTPUT
 
 if TYPE_CHECKING:
@@ -44,8 +45,8 @@ LOADS = ("contact.force", "contact.torque")
 WRT = ("state", "u", "force", "params")
 
 
-@dataclass(frozen=True)
-class Gradient:
+@dataclass(frozen=True, eq=False)
+class Gradient(Compared):
     """Cotangents of everything a rollout started from; what was not asked for is None."""
 
     q: np.ndarray = None  # type: ignore[assignment]
@@ -53,6 +54,20 @@ class Gradient:
     u: np.ndarray = None  # type: ignore[assignment]
     force: np.ndarray = None  # type: ignore[assignment]
     params: Mapping[str, np.ndarray] = field(default_factory=dict)
+
+
+# bytes up to which an array is copied
+SMALL = 1 << 17
+# numbers in a row of a fingerprint
+ROW = 1024
+
+
+def fingerprint(array: np.ndarray) -> tuple[int, ...]:
+    """Of all bits of an array and their places, at ten gigabytes a second: sums of rows and of columns, as whole numbers."""
+    bits = array.reshape(-1).view(np.uint64)
+    whole = bits.size // ROW * ROW
+    rows = bits[:whole].reshape(-1, ROW)
+    return tuple(zlib.crc32(part.data) for part in (rows.sum(0), rows.sum(1), bits[whole:]))
 
 
 @dataclass(frozen=True)
@@ -65,10 +80,28 @@ class _Inputs:
     force: np.ndarray | None
     steps: int
     is_batched: bool
+    prints: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # of arrays that somebody else could write to
 
     @property
     def batch(self) -> int:
         return self.q.shape[0]
+
+    def guarded(self, names: Sequence[str]) -> _Inputs:
+        """Safe from those who write to their arrays afterwards: of these names, small ones are copied, and a change of a large one
+        will be noticed. (100 steps of 256 Laikagos, controls of 2.5 MB: to copy them costs 10 %, to notice a change 1 %.)"""
+        arrays = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        copies = {name: array.copy() for name, array in arrays.items() if array.nbytes <= SMALL}
+        prints = {name: fingerprint(array) for name, array in arrays.items() if array.nbytes > SMALL}
+        return replace(self, **copies, prints=prints)
+
+    def check(self) -> None:
+        for name, before in self.prints.items():
+            if fingerprint(getattr(self, name)) != before:
+                word = f"state.{name}" if name.startswith("q") else name
+                raise InputError(
+                    f"{word} was changed in place after the rollout, which needs it as it was for derivatives: roll out with "
+                    f"{word}.copy()"
+                )
 
     @property
     def force_step(self) -> int:
@@ -87,7 +120,8 @@ def step(
             if one.run(model, state, u):
                 return State(one.q_last.copy(), one.qd_last.copy())
     controls = None if u is None else as_array("u", u)[None]
-    return rollout(model, state, controls, force=force, steps=1, threads=threads, on_nan=on_nan, keep=False).last
+    motion = rolled_out(model, state, controls, force=force, steps=1, threads=threads, on_nan=on_nan, keep=False)
+    return State(*(motion._public(x, 0) for x in motion._last_state()))
 
 
 def _is_plain(model: Model, state: State, u: Any) -> bool:
@@ -215,12 +249,23 @@ def rollout(
     what may be kept for the way back, such as "64 MB". on_nan: "raise" names what went wrong; "freeze" keeps that
     environment's last good state, from which later steps try again. keep=False keeps the last state only.
 
-    u and force are not copied: the way back reads them again, so leave them as they are until then.
+    What its derivatives need is safe: the arrays that a trajectory shows are read-only, and of those it was given (state, u,
+    force) small ones are copied, while to change a large one in place before derivatives are taken is an error.
     """
+    return rolled_out(model, state, u, steps, force, outputs, threads, memory, on_nan, keep, is_guarded=True)
+
+
+def rolled_out(
+    model: Model, state: State, u: Any, steps: int | None, force: Any, outputs: Sequence[str] = (), threads: int | None = None,
+    memory: int | str | None = None, on_nan: str = "raise", keep: bool = True, is_guarded: bool = False,
+) -> Trajectory:  # fmt: skip
+    """The same on the caller's own arrays, for those who see to it that nobody writes to them."""
     check_options(model, threads, on_nan)
     check_flag("keep", keep)
     budget = byte_count(memory)
     inputs = _checked_inputs(model, state, u, steps, force)
+    if is_guarded:
+        inputs = inputs.guarded(("q", "qd", "force") if u is None else ("q", "qd", "u", "force"))
     n_threads = threads or (default_threads() if inputs.batch > CHUNK else 1)
     outputs = checked_names("outputs", outputs, OUTPUTS, "output")
     schedule = every_step()
@@ -243,10 +288,12 @@ def known_motion(
     """A motion that was rolled out before, from its states q (T+1, batch, nq) and qd: for going back, nothing is run."""
     q, qd = (np.asarray(x) for x in states)
     inputs = _checked_inputs(model, State(q[0], qd[0]), u, len(q) - 1, force)
-    wide = [checked(name, x, (*x.shape[:-1], x.shape[-1])) for name, x in (("q", q), ("qd", qd))]
+    wide = [checked(name, x, (*x.shape[:-1], x.shape[-1])).copy() for name, x in (("q", q), ("qd", qd))]
     found = tuple(x if inputs.is_batched else x[:, None] for x in wide)
     n_threads = threads or (default_threads() if inputs.batch > CHUNK else 1)
-    return Trajectory(model, inputs, every_step(), (), n_threads, known=(found[0], found[1]))
+    return Trajectory(
+        model, inputs.guarded(("q", "qd", "u", "force")), every_step(), (), n_threads, known=(found[0], found[1])
+    )
 
 
 def check_options(model: Model, threads: int | None, on_nan: str) -> None:
@@ -333,21 +380,24 @@ class Trajectory:
         else:
             self._q_last, self._qd_last = np.empty((*shape, model.nq)), np.empty((*shape, model.nv))
         self._outputs = empty_outputs(model, inputs, outputs)
-        in_parallel(inputs.batch, inputs.steps, threads, self._run)
+        n_lanes = lanes_for(model, inputs.batch)
+        self._pass("rollout", lambda: worker(model, n_lanes=n_lanes), self._describe_run)
 
-    def _run(self, first: int, last: int) -> None:
-        with worker(self.model, n_lanes=lanes_for(self.model, self._inputs.batch)) as one:
-            one.take_params(self.model)
-            self._describe(one, first, last)
-            one.integers("output")[:] = [address(self._outputs.get(o)) for o in OUTPUTS]
-            one.set(
-                q=address(self._q) if len(self._q) else 0, qd=address(self._qd), status=address(self.status),
-                settling=address(self._settling) if self.model.topology.tree["has_impulses"] else 0,
-                **wanted(self._outputs), interval=self._schedule.interval if self._schedule else 1,
-            )  # fmt: skip
-            one.run("rollout")
+    def _pass(self, kernel: str, lend: Lend, describe: Describe) -> None:
+        """Run a kernel over this motion."""
+        in_parallel(kernel, self.model, self._inputs.batch, self._inputs.steps, self._threads, lend, describe)
 
-    def _describe(self, one: Any, first: int, last: int) -> None:
+    def _describe_run(self, one: Worker, first: int, last: int) -> None:
+        one.take_params(self.model)
+        self._describe(one, first, last)
+        one.integers("output")[:] = [address(self._outputs.get(o)) for o in OUTPUTS]
+        one.set(
+            q=address(self._q) if len(self._q) else 0, qd=address(self._qd), status=address(self.status),
+            settling=address(self._settling) if self.model.topology.tree["has_impulses"] else 0,
+            **wanted(self._outputs), interval=self._schedule.interval if self._schedule else 1,
+        )  # fmt: skip
+
+    def _describe(self, one: Worker, first: int, last: int) -> None:
         """What every pass over this motion has in common."""
         i = self._inputs
         one.set(
@@ -360,44 +410,54 @@ class Trajectory:
         """Without the batch axis where the caller had none."""
         return array if self._inputs.is_batched else np.squeeze(array, axis)
 
+    def _shown(self, array: np.ndarray, axis: int = 1) -> np.ndarray:
+        """What the way back needs, for all to read and nobody to write to."""
+        view = self._public(array, axis).view()
+        view.flags.writeable = False
+        return view
+
     @property
     def steps(self) -> int:
         return self._inputs.steps
 
     @property
     def last(self) -> State:
-        return State(self._public(self._q_last, 0), self._public(self._qd_last, 0))
+        return State(*(self._shown(x, 0) for x in self._last_state()))
+
+    def _last_state(self) -> tuple[np.ndarray, np.ndarray]:
+        return self._q_last, self._qd_last
 
     @property
     def q(self) -> np.ndarray:
         """(T+1, batch, nq); recomputed when a memory budget did not let every state be kept."""
-        return self._public(self._all_states()[0])
+        return self._shown(self._all_states()[0])
 
     @property
     def qd(self) -> np.ndarray:
-        return self._public(self._all_states()[1])
+        return self._shown(self._all_states()[1])
 
     @property
     def u(self) -> np.ndarray | None:
         """The controls it ran under, (T, batch, nu); None where the model has none."""
-        return None if self._inputs.u is None else self._public(self._inputs.u)
+        return None if self._inputs.u is None else self._shown(self._inputs.u)
 
     @property
     def force(self) -> np.ndarray | None:
         """The outside forces it ran under, (T, batch, n_links, 6), without the time axis where they stayed the same."""
         given = self._inputs.force
-        return None if given is None else self._public(given, 0 if given.ndim == 3 else 1)
+        return None if given is None else self._shown(given, 0 if given.ndim == 3 else 1)
 
     def _all_states(self) -> tuple[np.ndarray, np.ndarray]:
         if self._schedule is not None and self._schedule.interval == 1:
             return self._q, self._qd
+        self._inputs.check()
         whole = Trajectory(self.model, self._inputs, every_step(), (), self._threads)
         return whole._q, whole._qd
 
     @property
     def outputs(self) -> Mapping[str, np.ndarray]:
         """Named outputs, each (T+1, batch, n_links, ...)."""
-        return {name: self._public(array) for name, array in self._outputs.items()}
+        return {name: self._shown(array) for name, array in self._outputs.items()}
 
     def save(self, path: Any, gradient: Gradient | None = None, environments: int = 16, fps: float = 60.0) -> None:
         """Write the motion, and what is needed to see it again, as an .npz file for `jointgrad replay`: every state of every
@@ -420,6 +480,7 @@ class Trajectory:
         q_bar (T+1, batch, nq) and qd_bar belong to every state, or without the time axis to the last one; bars holds
         cotangents of named outputs. A shared parameter's cotangent is summed over the batch.
         """
+        self._inputs.check()
         if self._schedule is None:
             raise InputError("this trajectory kept no states to go back through: roll out with keep=True")
         wrt = checked_names("wrt", wrt, WRT)
@@ -475,6 +536,7 @@ class Trajectory:
         parameters. With names of outputs, their derivatives come third, in a dict."""
         from .tangent import tangents
 
+        self._inputs.check()
         names = checked_names("outputs", () if outputs is None else outputs, OUTPUTS, "output")
         dq, dqd, found = tangents(self, q, qd, u, force, checked_mapping("params", params), names)
         return (dq, dqd) if outputs is None else (dq, dqd, found)
@@ -486,6 +548,7 @@ class Trajectory:
         the start (m, rad; m/s and rad/s of its velocities)."""
         from .certificate import certificate_of
 
+        self._inputs.check()
         return certificate_of(self, distance)
 
 
@@ -518,7 +581,8 @@ class _Reverse:
 
     def gradient(self) -> Gradient:
         i, t = self.inputs, self.trajectory
-        in_parallel(i.batch, i.steps, t._threads, self.run)
+        n_lanes = lanes_for(self.model, i.batch)
+        t._pass("rollout_adjoint", lambda: worker(self.model, schedule=self.schedule, n_lanes=n_lanes), self.describe)
         found: dict[str, np.ndarray] = {}
         if "state" in self.wrt:
             found["q"], found["qd"] = t._public(self.q0_bar, 0), t._public(self.qd0_bar, 0)
@@ -540,25 +604,23 @@ class _Reverse:
             start += size
         return found
 
-    def run(self, first: int, last: int) -> None:
+    def describe(self, one: Worker, first: int, last: int) -> None:
         t = self.trajectory
-        with worker(self.model, schedule=self.schedule, n_lanes=lanes_for(self.model, self.inputs.batch)) as one:
-            one.take_params(self.model)
-            t._describe(one, first, last)
-            one.integers("output_bar")[:] = [address(a) for a in self.output_bars]
-            one.integers("param_bar")[:] = [address(self.params_bar.get(n)) for n in NAMED_PARAMS]
-            for field_, bar in zip(OUTPUT, self.output_bars, strict=True):
-                if bar is None:
-                    one.frame.table(f"output_bar.{field_}")[:] = 0.0
-            given = [o for o, bar in zip(OUTPUTS, self.output_bars, strict=True) if bar is not None]
-            one.set(
-                q=address(t._q), qd=address(t._qd), interval=self.schedule.interval, status=0,
-                **wanted(given), wants_params=int(self.sums is not None),
-                q_bar=address(self.state_bars[0]), qd_bar=address(self.state_bars[1]), each=int(self.each),
-                u_bar=address(self.u_bar), force_bar=address(self.force_bar), q0_bar=address(self.q0_bar),
-                qd0_bar=address(self.qd0_bar), params_sum=address(self.sums),
-            )  # fmt: skip
-            one.run("rollout_adjoint")
+        one.take_params(self.model)
+        t._describe(one, first, last)
+        one.integers("output_bar")[:] = [address(a) for a in self.output_bars]
+        one.integers("param_bar")[:] = [address(self.params_bar.get(n)) for n in NAMED_PARAMS]
+        for field_, bar in zip(OUTPUT, self.output_bars, strict=True):
+            if bar is None:
+                one.frame.table(f"output_bar.{field_}")[:] = 0.0
+        given = [o for o, bar in zip(OUTPUTS, self.output_bars, strict=True) if bar is not None]
+        one.set(
+            q=address(t._q), qd=address(t._qd), interval=self.schedule.interval, status=0,
+            **wanted(given), wants_params=int(self.sums is not None),
+            q_bar=address(self.state_bars[0]), qd_bar=address(self.state_bars[1]), each=int(self.each),
+            u_bar=address(self.u_bar), force_bar=address(self.force_bar), q0_bar=address(self.q0_bar),
+            qd0_bar=address(self.qd0_bar), params_sum=address(self.sums),
+        )  # fmt: skip
 
 
 # velocity that the last sweep still found, in what forces give in a step, smoothed over steps (settling.py). A stack of ten boxes

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import functools
 import os
-import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 
-from ..compiler.cache import CannotCompile
+from ..compiler.cache import CannotCompile, one_at_a_time
 from ..compiler.field import Frame
 from ..compiler.kernel import Library
 from ..model.arguments import shown
 from ..model.arrays import NO_TURN, Model, State, checked_model, has_no_direction
 from ..model.arrays import PARAMS as NAMED_PARAMS
+from ..model.budget import excess
 from ..model.errors import InputError, SimulationError
 from .gauge import gauge_of
 from .schedule import Schedule, every_step
@@ -26,8 +25,6 @@ from .workspace import ALIASES, ASSEMBLY_BAR, OUTPUT, PARAMS, SCHEMA, lists_of, 
 
 # environments whose parameter cotangents are summed together, whatever the width and the threads: the sum keeps its bits
 CHUNK = 8
-# steps of work below which handing some to another thread costs more than it saves
-WORTH_A_THREAD = 64
 
 
 # bodies from which on one environment alone is faster without packs: empty lanes would crowd the cache
@@ -49,20 +46,14 @@ def lanes() -> int:
 
 
 _libraries: dict[tuple[int, int], Library] = {}
-_making = threading.Lock()
 
 
 def library(n_lanes: int, parts: int) -> Library:
     """One for each width in a process, whichever threads ask first: two would load the same code twice."""
-    with _making:
+    with one_at_a_time:
         if (n_lanes, parts) not in _libraries:
             _libraries[n_lanes, parts] = Library(SCHEMA, KERNELS, n_lanes, parts, (__name__, library.__name__))
         return _libraries[n_lanes, parts]
-
-
-@functools.cache
-def _executor(threads: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(threads, thread_name_prefix="jointgrad")
 
 
 def address(array: np.ndarray | None) -> int:
@@ -84,6 +75,7 @@ class Worker:
             **{f"call.{name}": [0] * n_outputs for name in ("output", "output_dot", "output_bar")},
             **{name: np.zeros(count, dtype=np.int64) for name, count in lists_of(tree).items()},
         }
+        _check_room(rows, n_lanes * parts)
         self.model, self.library = model, library(n_lanes, parts)
         self.frame = Frame(SCHEMA, rows, integers, n_lanes, parts, ALIASES)
         self.frame.set(
@@ -96,10 +88,12 @@ class Worker:
             call__chunk=CHUNK,
         )
         self._slots = {f: SCHEMA.slots[f"call.{f}"] for f in SCHEMA.tables["call"]}
-        self._full = SCHEMA.slots["touch.is_full"]
+        self._full, self._stopped = SCHEMA.slots["touch.is_full"], SCHEMA.slots["at.is_stopped"]
         self._runs: dict[tuple[str, bool], Callable[[], None]] = {}
         self._without = unused_kernels(tree)
+        # parameters that this frame holds the assembly of, and those of which the next run will leave it
         self.assembled_for: Any = None
+        self._to_assemble: Any = None
         self.gauge: Any = None
 
     def integers(self, name: str) -> np.ndarray:
@@ -114,6 +108,7 @@ class Worker:
         if self.assembled_for is model.params and shared and dots is None:
             self.set(assemble=DONE)
             return
+        self.assembled_for = None
         arrays = [model.params[name] for name in NAMED_PARAMS]
         self.integers("param")[:] = [address(a) for a in arrays]
         self.integers("param_stride")[:] = [
@@ -133,14 +128,15 @@ class Worker:
             ),
             has_springs=int(bool(model.params["joint.stiffness"].any() or "joint.stiffness" in (dots or {}))),
         )
-        self.assembled_for = model.params if shared and dots is None else None
+        self._to_assemble = model.params if shared and dots is None else None
 
     def set(self, **values: int) -> None:
         integers, slots = self.frame.integers, self._slots
         for name, value in values.items():
             integers[slots[name]] = value
 
-    def run(self, kernel: str) -> None:
+    def ready(self, kernel: str) -> Callable[[], None]:
+        """What runs a kernel on this frame; compiled and loaded here, so that any thread may call it at once."""
         # forces on links are compiled for those who ask for them
         wants_loads = bool(self.frame.integers[self._slots["wants_loads"]])
         key = kernel, wants_loads
@@ -150,9 +146,22 @@ class Worker:
                 self._runs[key] = self.library.attach(self.frame, kernel, without)
             except CannotCompile as reason:
                 raise InputError(str(reason)) from None
-        self._runs[key]()
-        if self.frame.integers[self._full] != 0:
-            self.frame.integers[self._full] = 0
+        return self._runs[key]
+
+    def run(self, kernel: str) -> None:
+        self.ready(kernel)()
+        self.conclude()
+
+    def stop(self) -> None:
+        """Let a kernel that runs on another thread end before its next step."""
+        self.frame.integers[self._stopped] = 1
+
+    def conclude(self) -> None:
+        """After a run that came to its end: what this frame holds, and whether it had room for it."""
+        integers, slots = self.frame.integers, self._slots
+        if self.assembled_for is None and integers[slots["last"]] > integers[slots["first"]]:
+            self.assembled_for = self._to_assemble
+        if integers[self._full] != 0:
             tree = self.model.topology.tree
             most = max(tree["most_blocks"], tree["most_touches"])
             raise SimulationError(
@@ -174,7 +183,10 @@ class Worker:
 
 
 class Lent:
-    """Something from a list of idle ones, or a new one, for a while; lists are safe to share between threads."""
+    """Something from a list of idle ones, or a new one, for a while; lists are safe to share between threads.
+
+    It goes back to the list after work that came to its end. What an error or Ctrl-C left half done is thrown away.
+    """
 
     def __init__(self, idle: list, make: Callable[[], Any]) -> None:
         self.idle, self.make = idle, make
@@ -186,8 +198,16 @@ class Lent:
             self.one = self.make()
         return self.one
 
-    def __exit__(self, *_: Any) -> None:
-        self.idle.append(self.one)
+    def __exit__(self, failure: Any, *_: Any) -> None:
+        if failure is None:
+            self.idle.append(self.one)
+
+
+def _check_room(rows: Mapping[str, int], copies: int) -> None:
+    """Long chains with many limits take room in proportion to the square of their length."""
+    numbers = sum(rows[f] * SCHEMA.width(f) for f in SCHEMA.slots if SCHEMA.is_pack(f) and f not in ALIASES)
+    if why := excess("working_bytes", 8 * copies * numbers):
+        raise SimulationError(f"this world needs {why}; fewer contacts (max_contacts), limits or bodies need less")
 
 
 def worker(model: Model, parts: int = 1, schedule: Schedule | None = None, n_lanes: int | None = None) -> Lent:
@@ -195,23 +215,6 @@ def worker(model: Model, parts: int = 1, schedule: Schedule | None = None, n_lan
     key, schedule = (n_lanes or lanes(), parts), schedule or every_step()
     idle = [] if schedule.slots else model.topology.pool.setdefault(key, [])
     return Lent(idle, lambda: Worker(model, *key, schedule))
-
-
-def in_parallel(batch: int, steps: int, threads: int, work: Callable[[int, int], None]) -> None:
-    """Call work(first, last) on shares of the batch that are whole chunks."""
-    if batch == 0:
-        return
-    chunks = -(-batch // CHUNK)
-    shares = max(1, min(threads, chunks, batch * max(steps, 1) // WORTH_A_THREAD))
-    bounds = [min(batch, CHUNK * (chunks * k // shares)) for k in range(shares + 1)]
-    if shares == 1:
-        work(0, batch)
-        return
-    executor = _executor(threads)
-    futures = [executor.submit(work, a, b) for a, b in zip(bounds[1:], bounds[2:], strict=False)]
-    work(bounds[0], bounds[1])
-    for future in futures:
-        future.result()
 
 
 # what comes in ----------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..model.arrays import PARAMS
 from ..model.errors import InputError
-from .runtime import address, check_finite, checked, in_parallel, worker
+from .runtime import Worker, address, check_finite, checked, worker
 
 if TYPE_CHECKING:
     from .rollout import Trajectory
@@ -41,21 +41,19 @@ def tangents(
     found = np.empty((*shape, model.nq)), np.empty((*shape, model.nv))
     output_values, output_dots = (empty_outputs(model, i, outputs) for _ in range(2))
 
-    def run(first: int, last: int) -> None:
-        with worker(model, parts=2) as one:
-            one.take_params(model, param_dots)
-            trajectory._describe(one, first, last)
-            one.integers("output")[:] = [address(output_values.get(o)) for o in OUTPUTS]
-            one.integers("output_dot")[:] = [address(output_dots.get(o)) for o in OUTPUTS]
-            one.set(
-                q=address(values[0]), qd=address(values[1]), q_dot=address(found[0]), qd_dot=address(found[1]),
-                q_last=address(values[0][-1]), qd_last=address(values[1][-1]),
-                q_last_dot=address(found[0][-1]), qd_last_dot=address(found[1][-1]),
-                interval=1, status=0, **wanted(outputs), **{name: address(dot) for name, dot in dots.items()},
-            )  # fmt: skip
-            one.run("rollout")
+    def describe(one: Worker, first: int, last: int) -> None:
+        one.take_params(model, param_dots)
+        trajectory._describe(one, first, last)
+        one.integers("output")[:] = [address(output_values.get(o)) for o in OUTPUTS]
+        one.integers("output_dot")[:] = [address(output_dots.get(o)) for o in OUTPUTS]
+        one.set(
+            q=address(values[0]), qd=address(values[1]), q_dot=address(found[0]), qd_dot=address(found[1]),
+            q_last=address(values[0][-1]), qd_last=address(values[1][-1]),
+            q_last_dot=address(found[0][-1]), qd_last_dot=address(found[1][-1]),
+            interval=1, status=0, **wanted(outputs), **{name: address(dot) for name, dot in dots.items()},
+        )  # fmt: skip
 
-    in_parallel(i.batch, i.steps, trajectory._threads, run)
+    trajectory._pass("rollout", lambda: worker(model, parts=2), describe)
     dots_of = {name: trajectory._public(dot) for name, dot in output_dots.items()}
     return trajectory._public(found[0]), trajectory._public(found[1]), dots_of
 

@@ -1,7 +1,8 @@
 """Many steps of many environments, and back: what one worker does with its share of a batch.
 
 A pack of environments goes through the whole motion before the next pack starts, so that its workspace stays in the
-processor's cache. The user's arrays, axes (time, batch, value), are read and written in place.
+processor's cache. The user's arrays, axes (time, batch, value), are read and written in place. A call that is stopped
+(`at.is_stopped`, set by who waits for it) ends before its next step; what it leaves in its tables is of no use.
 """
 
 from ..compiler.elementary import select
@@ -92,6 +93,17 @@ def and_finite(acc, x):
 @traced
 def kept(acc, new, old):
     return select(1.0 > acc, new, old)
+
+
+@traced
+def kept_if_finite(lost, acc, x):
+    """x, but nothing in a lane that is lost and where acc is not finite either."""
+    return select(1.0 > select(1.0 > lost, 0.0, acc), x, 0.0)
+
+
+@traced
+def own_if_finite(lost, x):
+    return kept_if_finite.fn(lost, x - x, x)
 
 
 @traced
@@ -192,6 +204,8 @@ def rollout(tree, params, gauge, assembly, state, work, touch, block, runge, out
         if tree.has_impulses != 0:
             forget(params, block)
         for k in range(call.steps):
+            if at.is_stopped != 0:
+                return
             at.step = k
             if call.q != 0 and k % call.interval == 0:
                 keep_state(tree, state, call, at)
@@ -286,7 +300,8 @@ def reverse_step(
     tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, touch, touch_bar, block, block_bar,
     multiplier, output, output_bar, runge, runge_bar, spare, call, at
 ):  # fmt: skip
-    """Recompute a step from its state, then reverse it. In a lane that left the finite numbers the step changed nothing."""
+    """Recompute a step from its state, then reverse it. In a lane that left the finite numbers the step changed nothing, and
+    the lane is lost: see `end_lost` for the steps before."""
     controls(tree, state, call, at)
     step(tree, params, assembly, state, work, touch, block, runge, output, call)
     if call.wants_outputs != 0:
@@ -297,6 +312,7 @@ def reverse_step(
     is_sound = all_finite(acc)
     if not is_sound:
         set_aside(tree, params_bar, assembly_bar, work_bar, spare, call)
+        spare.lost[0] = and_finite(spare.lost[0], acc)
     step_adjoint(
         tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, touch, touch_bar, block, block_bar,
         multiplier, output_bar, runge, runge_bar, call,
@@ -308,6 +324,8 @@ def reverse_step(
             reverse_outputs(
                 tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, output_bar, call
             )
+    if not all_finite(spare.lost[0]):
+        end_lost(tree, state_bar, spare, call)
     if call.u_bar != 0:
         nu = tree.n_actuators
         empty(state_bar.u, nu, at_row(call.u_bar, at.step, call.batch, nu), 0, at)
@@ -315,6 +333,27 @@ def reverse_step(
         n = 6 * tree.n_links
         empty(state_bar.force, n, at_row(call.force_bar, at.step, call.batch, n), 0, at)
     add_state_bars(tree, state_bar, work_bar, call, at)
+
+
+@sweep
+def end_lost(tree, state_bar, spare, call):
+    """On its way to the step that diverged a lane may have gone through steps whose derivatives are not finite: what it hands
+    back ends there. (A cotangent of zero times infinity ends there, too, and so is the zero that it should be.)"""
+    lost = spare.lost[0]
+    acc = zero(lost)
+    for i in range(tree.n_q):
+        acc = and_finite(acc, state_bar.q[i])
+    for d in range(tree.n_dofs):
+        acc = and_finite(acc, state_bar.qd[d])
+    for i in range(tree.n_q):
+        state_bar.q[i] = kept_if_finite(lost, acc, state_bar.q[i])
+    for d in range(tree.n_dofs):
+        state_bar.qd[d] = kept_if_finite(lost, acc, state_bar.qd[d])
+    for a in range(tree.n_actuators):
+        state_bar.u[a] = own_if_finite(lost, state_bar.u[a])
+    if call.force != 0:
+        for k in range(6 * tree.n_links):
+            state_bar.force[k] = own_if_finite(lost, state_bar.force[k])
 
 
 @sweep
@@ -376,6 +415,8 @@ def reverse_interval(
     line = call.program_length if is_last else 0
     end = line + (call.tail_length if is_last else call.program_length)
     while line < end:
+        if at.is_stopped != 0:
+            return
         action, argument, place = call.program[3 * line], call.program[3 * line + 1], call.program[3 * line + 2]
         if action == REVERSE:
             reverse_step(
@@ -384,6 +425,8 @@ def reverse_interval(
             )  # fmt: skip
         elif action == ADVANCE:
             for _ in range(argument):
+                if at.is_stopped != 0:
+                    return
                 advance(tree, params, assembly, state, work, touch, block, runge, output, call, at)
                 at.step += 1
         elif action == STORE:
@@ -392,6 +435,19 @@ def reverse_interval(
             load(tree, state, slots, argument)
             at.step = start + place
         line += 1
+
+
+@sweep
+def leave_out_lost(params_bar, spare, call):
+    """A lost lane has no part in what environments share, and of its own keeps what is finite."""
+    cell, lost = 0, spare.lost[0]
+    for f in range(call.n_fields):
+        for k in range(cell, cell + call.param_size[f]):
+            if call.param_stride[f] == 0:
+                params_bar.all[k] = kept(lost, params_bar.all[k], 0.0)
+            else:
+                params_bar.all[k] = own_if_finite(lost, params_bar.all[k])
+        cell += call.param_size[f]
 
 
 @sweep
@@ -423,6 +479,7 @@ def rollout_adjoint(
         for i in range(call.n_assembly):
             assembly_bar.all[i] = zero(params.world_dt[0])
         clear_motion(tree, state_bar, params)
+        spare.lost[0] = zero(params.world_dt[0])
         at.step = call.steps
         if call.wants_outputs != 0:
             fill(state.q, tree.n_q, call.q_last, 0, at)
@@ -437,10 +494,14 @@ def rollout_adjoint(
                 tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, touch, touch_bar, block,
                 block_bar, multiplier, output, output_bar, runge, runge_bar, slots, spare, call, at, interval,
             )  # fmt: skip
+            if at.is_stopped != 0:
+                return
         empty(work_bar.q_next, tree.n_q, call.q0_bar, 0, at)
         empty(work_bar.qd_next, tree.n_dofs, call.qd0_bar, 0, at)
         if call.wants_params != 0:
             assembly_stage_adjoint(tree, params, params_bar, gauge, assembly, assembly_bar)
+            if not all_finite(spare.lost[0]):
+                leave_out_lost(params_bar, spare, call)
             hand_over_params(params_bar, call, at)
 
 
@@ -509,6 +570,8 @@ def certify(tree, params, gauge, assembly, state, work, touch, block, runge, out
         if call.assemble == EACH_PACK or (call.assemble == ONCE and env == call.first):
             assemble(tree, params, gauge, assembly, call, at)
         for k in range(call.steps):
+            if at.is_stopped != 0:
+                return
             at.step = k
             fill(state.q, tree.n_q, at_row(call.q, k, call.batch, tree.n_q), 0, at)
             fill(state.qd, tree.n_dofs, at_row(call.qd, k, call.batch, tree.n_dofs), 0, at)

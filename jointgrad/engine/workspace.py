@@ -127,6 +127,7 @@ TOUCH_BAR = {
 BLOCK = {
     "n": CURSOR, "kind": LIST, "source": LIST, "body": LIST, "fork": LIST,
     "root": LIST, "first": LIST, "other": LIST, "mirror": LIST, "own": LIST, "seen": LIST, "member_first": LIST, "member": LIST,
+    "hides": LIST,
     # rows as forces about the reference point, the effort they leave at each dof of the path, force at and motion of the
     # root, coefficients of ties
     "rows": 18, "effort": 3, "at_root": 18, "answer": 18, "weight": 3, "weight2": 3,
@@ -134,6 +135,8 @@ BLOCK = {
     # give: compliance and softness; soft: what they add to A's diagonal; approach: along the normal, before anything pulled
     "closing": 3, "approach": 1, "A": 9, "b": 3, "give": 2, "soft": 3, "low": 3, "high": 3, "friction": 3, "active": 3,
     "D": 3, "G": 9, "start": 3, "x": 4,
+    # where a bound is zero (hides is 1 if it is in some lane), from which side every sweep met it: impulses cannot tell
+    "side": 3,
     # impulses on their way to the joints
     "pushed": 1, "motion": 6,
     # bounces: whether some lane has one, and whether some lane's was restrained (energy.py): by which share of the impulses, which
@@ -200,9 +203,10 @@ SCHEMA = Schema(
         "state": STATE, "state_bar": STATE, "work": WORK, "work_bar": WORK_BAR, "multiplier": MULTIPLIER,
         "touch": TOUCH, "touch_bar": TOUCH_BAR, "block": BLOCK, "block_bar": BLOCK_BAR,
         "output": OUTPUT, "output_bar": OUTPUT, "margin": MARGIN, "runge": RUNGE, "runge_bar": RUNGE_BAR,
-        "slots": {"q": 1, "qd": 1}, "spare": {"params": 1, "assembly": 1, "q": 1, "qd": 1}, "call": CALL,
-        # where the time loop is: step, first environment of the pack, how many environments it holds
-        "at": {"step": CURSOR, "env": CURSOR, "count": CURSOR},
+        "slots": {"q": 1, "qd": 1}, "spare": {"params": 1, "assembly": 1, "q": 1, "qd": 1, "lost": 1}, "call": CALL,
+        # where the time loop is: step, first environment of the pack, how many environments it holds; is_stopped is set from
+        # outside while a kernel runs, and is looked at before every step
+        "at": {"step": CURSOR, "env": CURSOR, "count": CURSOR, "is_stopped": CURSOR},
     },
     kernels=(
         "assembly_stage", "assembly_stage_adjoint",
@@ -273,6 +277,7 @@ def rows_of(tree: Mapping[str, Any], slots: int = 0) -> dict[str, int]:
         "assembly": sum(assembly[f] * w for f, w in ASSEMBLY_BAR.items()),
         "q": q,
         "qd": dofs,
+        "lost": 1,
     }
     return {
         f"{t}.{f}": tables[t][f] for t, fields in SCHEMA.tables.items() if t in tables for f in fields if f in tables[t]
@@ -290,13 +295,13 @@ def _block_rows(tree: Mapping[str, Any]) -> dict[str, int]:
     rows |= dict.fromkeys(("Y", "W"), sides * tree["most_dofs"])
     rows |= dict.fromkeys(("pushed", "free", "rate", "speed", "pulled", "pulled_speed"), dofs)
     rows |= dict.fromkeys(("share", "balance", "unsettled", "square"), 1 if blocks else 0)
-    return rows | {"effort": sides * tree["most_path"], "x": history + blocks, "e": trials}
+    return rows | {"effort": sides * tree["most_path"], "x": history + blocks, "side": history, "e": trials}
 
 
 def lists_of(tree: Mapping[str, Any]) -> dict[str, int]:
     """How many integers each list has room for."""
     touches, blocks, couplings = tree["most_touches"], tree["most_blocks"], tree["most_couplings"]
-    block = dict.fromkeys(("kind", "source", "own", "seen"), blocks) | dict.fromkeys(
+    block = dict.fromkeys(("kind", "source", "own", "seen", "hides"), blocks) | dict.fromkeys(
         ("body", "fork", "root", "member"), 2 * blocks
     )
     block |= {"first": blocks + 1, "other": couplings, "mirror": couplings, "member_first": tree["n_trees"] + 1}

@@ -7,9 +7,9 @@ from typing import Any
 from ..model.description import Description
 from ..model.world import World
 from .urdf import load_urdf, to_urdf
-from .xml import FileError, Limits, MissingFileError, parse, path_or_text
+from .xml import FileError, MissingFileError, parse, path_or_text
 
-__all__ = ["FileError", "Limits", "MissingFileError", "load", "load_urdf", "load_world", "to_urdf"]
+__all__ = ["FileError", "MissingFileError", "load", "load_urdf", "load_world", "to_urdf"]
 
 
 def load(source: Any, **options: Any) -> Description:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from ..model.budget import budget, excess
 from ..model.errors import ModelError
-from .xml import FileError, Limits, MissingFileError, parse
+from .mesh_cost import check_cost, one_group
+from .xml import FileError, MissingFileError, parse
 
 FORMATS = (".stl", ".obj", ".dae", ".glb", ".msh")
-SIZE = 500_000_000  # bytes
 
 
 @dataclass
@@ -32,30 +34,66 @@ class Mesh:
 
 def load_mesh(path: str | Path, scale: Sequence[float] = (1.0, 1.0, 1.0)) -> Mesh:
     """All triangles of a file as one mesh. A negative scale mirrors."""
-    path = Path(path)
+    return Meshes().load(path, scale)
+
+
+class Meshes:
+    """The meshes of one robot: a file that many shapes refer to is read once, and all together keep to the budget."""
+
+    def __init__(self) -> None:
+        self._files: dict[Path, Mesh] = {}
+        self._corners = 0
+
+    def load(self, path: str | Path, scale: Sequence[float] = (1.0, 1.0, 1.0)) -> Mesh:
+        """All triangles of a file as one mesh. A negative scale mirrors."""
+        if not str(path):
+            raise MissingFileError("its mesh was not found when the file was read; pass search_roots there")
+        path, factors = Path(path), np.asarray(scale, dtype=np.float64)
+        if factors.shape != (3,) or not np.isfinite(factors).all() or not factors.all():
+            raise ModelError(
+                f"the scale of {path} is {tuple(scale)}; it must be three finite numbers, none of them zero"
+            )
+        if path not in self._files:
+            self._files[path] = _read(path)
+        plain = self._files[path]
+        self._corners += len(plain.vertices)
+        if why := excess("corners", self._corners):
+            raise FileError(f"{path}: with it the robot has {why}")
+        # a mirrored triangle is turned over, so that it is still seen counter-clockwise from outside
+        faces = plain.faces[:, ::-1] if factors.prod() < 0 else plain.faces
+        return Mesh(plain.vertices * factors, faces, plain.file)
+
+
+def _read(path: Path) -> Mesh:
+    """A file as it is, in one piece."""
     _check_file(path)
-    factors = np.asarray(scale, dtype=np.float64)
-    if factors.shape != (3,) or not np.isfinite(factors).all() or not factors.all():
-        raise ModelError(f"the scale of {path} is {tuple(scale)}; it must be three finite numbers, none of them zero")
     trimesh = _trimesh()
     try:
-        if path.suffix.lower() == ".msh":
-            whole = trimesh.Trimesh(*_msh(path), process=False)
-        else:
-            with open(path, "rb") as file:  # an open file, not a path: nothing beside it is looked up
-                whole = trimesh.load_scene(file, file_type=path.suffix[1:].lower()).to_mesh()
+        whole = _in_one_piece(trimesh, path)
     except ImportError as reason:
         raise ModelError(f"{path}: reading {path.suffix} needs another package: {reason}") from None
+    except FileError:
+        raise
     except Exception as reason:  # readers of foreign formats fail in every way there is
         raise FileError(f"{path}: this is not a mesh that can be read: {reason}") from None
     if not len(whole.faces):
         raise FileError(f"{path}: there is no triangle in it")
     whole.merge_vertices()
-    whole.apply_transform(np.diag([*factors, 1.0]))
     vertices = np.asarray(whole.vertices, dtype=np.float64)
     if not np.isfinite(vertices).all():
         raise FileError(f"{path}: a corner is not finite")
     return Mesh(vertices, np.asarray(whole.faces, dtype=np.int64), str(path))
+
+
+def _in_one_piece(trimesh: Any, path: Path) -> Any:
+    """By trimesh, from bytes and not from a path, so that nothing beside the file is looked up."""
+    kind = path.suffix[1:].lower()
+    if kind == "msh":
+        return trimesh.Trimesh(*_msh(path), process=False)
+    data = path.read_bytes()
+    check_cost(path, kind, data)
+    options = {"skip_materials": True} if kind in ("obj", "glb") else {}
+    return trimesh.load_scene(io.BytesIO(one_group(kind, data)), file_type=kind, **options).to_mesh()
 
 
 def _msh(path: Path) -> tuple[np.ndarray, np.ndarray]:
@@ -106,10 +144,12 @@ def _check_file(path: Path) -> None:
         raise FileError(f'{path}: meshes are read from {", ".join(FORMATS)}, not from "{path.suffix}"')
     if not path.is_file():
         raise MissingFileError(f"{path}: there is no such file")
-    if path.stat().st_size > SIZE:
-        raise FileError(f"{path}: larger than {SIZE / 1e6:g} MB, the most that is read")
+    size = path.stat().st_size
+    if why := excess("mesh_bytes", size):
+        raise FileError(f"{path}: it has {why}")
     if path.suffix.lower() == ".dae":  # XML: the bounded parser sees it first, for trimesh's would follow entities
-        parse(path, limits=Limits(size=SIZE, elements=5_000_000, attribute=SIZE))
+        with budget(file_bytes=size + 1, attribute=size + 1):
+            parse(path)
 
 
 def _solid(mesh: Mesh) -> Any:

@@ -14,7 +14,10 @@ from pathlib import Path
 from typing import Any
 from xml.parsers import expat
 
+from ..model.budget import Budget, excess, present
 from ..model.errors import ModelError
+
+LONGEST_NAME = 1000  # characters of the name of an attribute
 
 
 class FileError(ModelError):
@@ -23,16 +26,6 @@ class FileError(ModelError):
 
 class MissingFileError(FileError):
     """A file that another one refers to and that is in none of the folders we may look into."""
-
-
-@dataclass(frozen=True)
-class Limits:
-    """How much of a file we are willing to take in. The largest robots of the field stay a hundred times below."""
-
-    size: int = 32_000_000  # bytes of one file
-    depth: int = 256  # elements inside elements
-    elements: int = 500_000
-    attribute: int = 4_000_000  # characters of one attribute: inline meshes are the longest honest ones
 
 
 @dataclass
@@ -118,12 +111,12 @@ class Element:
         return self.error(f'<{self.tag} {name}="{_short(self.attributes[name])}">: {message}')
 
 
-def parse(source: Any, *, limits: Limits = Limits()) -> Element:  # noqa: B008  (frozen)
+def parse(source: Any) -> Element:
     """The root element of a file: a path, an open file, or XML text (a string that begins with "<")."""
-    name, data = _read(source, limits)
+    name, data = _read(source)
     body = data.lstrip()
     lines_before = data[: len(data) - len(body)].count("\n" if isinstance(data, str) else b"\n")  # type: ignore[arg-type]
-    builder = _Builder(name, limits, lines_before)
+    builder = _Builder(name, lines_before)
     # blanks before the declaration and zero bytes after the end are not XML, but other readers of robot files take them
     if isinstance(body, str):
         body = body.rstrip("\0")
@@ -142,13 +135,32 @@ def folder_of(source: Any) -> Path | None:
     return Path(name).parent if isinstance(name, str) and os.path.exists(name) else None
 
 
-def confined(path: str | Path, roots: Sequence[str | Path]) -> Path:
+Folders = str | os.PathLike | Sequence[str | os.PathLike]  # one folder, or several
+
+
+def folders_of(given: Folders) -> list[Path]:
+    """Folders as a list of paths; a text or a path alone is one folder, not a row of letters."""
+    if isinstance(given, str | os.PathLike):
+        given = [given]
+    try:
+        return [Path(folder) for folder in given]
+    except TypeError:
+        raise FileError(f"search_roots must be a folder or several folders, but is {given!r:.80}") from None
+
+
+def roots_of(source: Any, search_roots: Folders) -> list[Path]:
+    """Where files that a source refers to are looked for: its own folder first, then those that were named."""
+    own = folder_of(source)
+    return [*([] if own is None else [own]), *folders_of(search_roots)]
+
+
+def confined(path: str | Path, roots: Folders) -> Path:
     """The file that a reference means: looked for in `roots`, in order, and refused if it lies outside all of them.
 
     Links are followed before the question is asked, so that none leads out. Nothing is opened.
     """
     text = str(path).replace("\\", "/")
-    folders = [Path(root).resolve() for root in roots]
+    folders = [root.resolve() for root in folders_of(roots)]
     listed = ", ".join(f'"{folder}"' for folder in folders) or "none (pass search_roots=...)"
     if not text.strip() or "\0" in text or len(text) > 4096:
         raise FileError(f'"{_short(text)}" is not the name of a file')
@@ -173,29 +185,29 @@ def confined(path: str | Path, roots: Sequence[str | Path]) -> Path:
 # reading -----------------------------------------------------------------------------------------------------------------
 
 
-def _read(source: Any, limits: Limits) -> tuple[str, str | bytes]:
+def _read(source: Any) -> tuple[str, str | bytes]:
     """The name to show in messages, and what is in the source."""
     if isinstance(source, str) and source.lstrip("\ufeff \t\r\n").startswith("<"):
         name = "<text>"
         data: str | bytes = source.lstrip("\ufeff")
     elif isinstance(source, str | os.PathLike):
-        name, data = _read_path(source, limits)
+        name, data = _read_path(source)
     elif hasattr(source, "read"):
         name = str(getattr(source, "name", "<file>"))
         try:
-            data = source.read(limits.size + 1)
+            data = source.read(_most_bytes() + 1)
         except (OSError, UnicodeDecodeError, io.UnsupportedOperation) as reason:
             raise FileError(f"{name}: cannot be read: {reason}") from None
     else:
         raise FileError(f"a source is a path, an open file, or XML text, but got {type(source).__name__}")
-    if len(data) > limits.size:
-        raise FileError(f"{name}: larger than {limits.size / 1e6:g} MB, the most that is read")
+    if why := excess("file_bytes", len(data)):
+        raise FileError(f"{name}: it has at least {why}")
     if not data.strip():
         raise FileError(f"{name}: the file is empty")
     return name, data
 
 
-def _read_path(source: Any, limits: Limits) -> tuple[str, bytes]:
+def _read_path(source: Any) -> tuple[str, bytes]:
     name = _short(os.fspath(source), 200)
     try:
         if not os.path.exists(source):
@@ -203,18 +215,23 @@ def _read_path(source: Any, limits: Limits) -> tuple[str, bytes]:
         if not os.path.isfile(source):
             raise FileError(f"{name}: this is not a regular file")
         with open(source, "rb") as file:
-            return name, file.read(limits.size + 1)
+            return name, file.read(_most_bytes() + 1)
     except (OSError, ValueError) as reason:
         if isinstance(reason, FileError):
             raise
         raise FileError(f"{name}: cannot be read: {reason}") from None
 
 
+def _most_bytes() -> int:
+    return int(present().file_bytes)
+
+
 class _Builder:
     """Turns what expat reports into elements, and stops it at the bounds."""
 
-    def __init__(self, file: str, limits: Limits, lines_before: int) -> None:
-        self.file, self.limits, self.lines_before = file, limits, lines_before
+    def __init__(self, file: str, lines_before: int) -> None:
+        self.file, self.lines_before = file, lines_before
+        self.budget: Budget = present()  # once, not for every element
         self.root: Element | None = None
         self.open: list[Element] = []
         self.texts: list[list[str]] = []
@@ -251,14 +268,16 @@ class _Builder:
 
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
         self.count += 1
-        if self.count > self.limits.elements:
-            raise self._refuse(f"more than {self.limits.elements} elements, the most that is read")
-        if len(self.open) >= self.limits.depth:
-            raise self._refuse(f"elements nested more than {self.limits.depth} deep, the most that is read")
+        if self.count > self.budget.elements:
+            raise self._refuse(f"there are at least {excess('elements', self.count)}")
+        if len(self.open) >= self.budget.depth:
+            raise self._refuse(f"there are {excess('depth', len(self.open) + 1)}")
         for name, value in attributes.items():
-            if len(value) > self.limits.attribute or len(name) > 1000:
+            if len(value) > self.budget.attribute:
+                raise self._refuse(f'"{_short(name)}" has {excess("attribute", len(value))}')
+            if len(name) > LONGEST_NAME:
                 raise self._refuse(
-                    f'the attribute "{_short(name)}" is longer than {self.limits.attribute} characters, the most that is read'
+                    f'the name of the attribute "{_short(name)}" is longer than {LONGEST_NAME} characters'
                 )
         element = Element(tag, attributes, line=self._line(), file=self.file)
         if self.open:
@@ -311,7 +330,7 @@ def path_or_text(file: Any) -> Any:
     if isinstance(name, str) and os.path.isfile(name):
         return Path(name)
     try:
-        data = file.read(Limits().size + 1)
+        data = file.read(_most_bytes() + 1)
         return data if isinstance(data, str) else data.decode("utf-8")
     except (OSError, ValueError) as reason:
         raise FileError(f"{name or '<file>'}: cannot be read: {reason}") from None

@@ -181,7 +181,21 @@ def graft(
         )
     found = [] if target == "signal" else _rows(model, target, rows)
     groups = [found] if per == "whole" or target == "signal" else [[row] for row in found]
-    return _Builder(model, target, tuple(inputs), network, mode, shared, sees == "all").built(groups)
+    built = _Builder(model, target, tuple(inputs), network, mode, shared, sees == "all").built(groups)
+    asked = {
+        "target": target, "inputs": tuple(inputs), "network": network, "rows": None if rows is None else tuple(rows),
+        "per": per, "sees": sees, "mode": mode, "shared": shared,
+    }  # fmt: skip
+    return _noted(built, asked)
+
+
+def _noted(model: Model, asked: dict[str, Any]) -> Model:
+    """With this graft in the recipe of the model."""
+    recipe = model.topology.recipe
+    if recipe is None:
+        return model
+    recipe = replace(recipe, grafts=(*recipe.grafts, asked))
+    return Model(replace(model.topology, recipe=recipe), model.params, model._initial, model.batch)
 
 
 def is_at_points(target: str) -> bool:

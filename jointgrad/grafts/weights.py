@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..files.npz import read_npz
 from ..model.arguments import reading, writing
 from ..model.arrays import Model, checked_model
 from ..model.errors import InputError
@@ -153,8 +154,8 @@ def _read_npz(path: str | Path, expected: Mapping[str, tuple[int, ...]]) -> dict
         large = next((n for n, shape in expected.items() if sizes[f"{n}.npy"] > _room(shape)), None)
         if large is not None:
             raise InputError(f'"{large}" of {path} is larger than floats of shape {expected[large]}')
-        with np.load(path, allow_pickle=False) as file:
-            return {name: _checked(path, name, file[name], expected) for name in expected}
+        arrays = read_npz(path, "an npz file of weights", expected)
+        return {name: _checked(path, name, arrays[name], expected) for name in expected}
 
 
 def _room(shape: tuple[int, ...]) -> int:

@@ -91,7 +91,7 @@ def checked_path(path: Any) -> Path:
 
 # what NumPy, zip files and JSON say of a file that is broken, or is another
 BROKEN = (ValueError, KeyError, TypeError, AttributeError, IndexError, OSError, EOFError, OverflowError, NotImplementedError,
-          RuntimeError, MemoryError, zipfile.BadZipFile, zlib.error)  # fmt: skip
+          RuntimeError, MemoryError, SyntaxError, RecursionError, zipfile.BadZipFile, zlib.error)  # fmt: skip
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import functools
 import math
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 from typing import Any
 
@@ -57,8 +57,25 @@ PARAMS = MappingProxyType({
 })  # fmt: skip
 
 
-@dataclass(frozen=True)
-class State:
+class Compared:
+    """Equality of records that hold arrays: the same kind, and every field alike, number by number. They have no hash."""
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and _is_alike(vars(self), vars(other))
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def _is_alike(a: Any, b: Any) -> bool:
+    if isinstance(a, Mapping) and isinstance(b, Mapping):
+        return a.keys() == b.keys() and all(_is_alike(a[name], b[name]) for name in a)
+    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+        return np.array_equal(a, b)
+    return bool(a == b)
+
+
+@dataclass(frozen=True, eq=False)
+class State(Compared):
     """Coordinates q (..., nq) and rates qd (..., nv). A free joint has position, quaternion w x y z; its rates are linear
     in world axes, angular in body axes, as in MuJoCo."""
 
@@ -86,8 +103,14 @@ class Topology:
     looks: tuple[tuple[int, Any], ...] = ()
     # networks inside the step: see grafts/blueprint.py
     grafts: tuple[Any, ...] = ()
+    # from what the world was compiled, to compile it again: see model/recipe.py
+    recipe: Any = None
     # room for what the engine allocates for this topology (frames), kept while the topology lives
     pool: dict = field(default_factory=dict)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a copy or another process gets: not the frames, which are addresses in this one."""
+        return {f.name: getattr(self, f.name) for f in fields(self)} | {"pool": {}}
 
     @functools.cached_property
     def param_shapes(self) -> Mapping[str, tuple[int, ...]]:
@@ -141,6 +164,16 @@ class Model:
     shape_names = property(lambda self: self.topology.shape_names)
     pair_names = property(lambda self: self.topology.pair_names)
     tendon_names = property(lambda self: self.topology.tendon_names)
+
+    def __reduce__(self) -> tuple:
+        """A copy, or a model in another process, is made anew."""
+        return Model, (self.topology, dict(self.params), self._initial, self.batch)
+
+    def save(self, path: Any) -> None:
+        """Write the world and every parameter as an .npz file, which `jg.load_model` makes the same model of."""
+        from ..grafts.model_file import save_model
+
+        save_model(self, path)
 
     def __repr__(self) -> str:
         t = self.topology.tree

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -129,8 +130,8 @@ def check_tendon(tendon: Tendon, robot: Description) -> None:
 
 
 def check_names(kind: str, names: Sequence[str]) -> None:
-    if len(set(names)) < len(names):
-        twice = sorted({n for n in names if names.count(n) > 1})
+    twice = sorted(name for name, count in Counter(names).items() if count > 1)
+    if twice:
         raise ModelError(
             f'two {kind}s of the world are called "{twice[0]}"; add robots with name=... to tell them apart'
         )

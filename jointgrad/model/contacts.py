@@ -17,12 +17,10 @@ from .arrays import (
     BOX,
     CAPSULE,
     CONNECT,
-    FREE,
     FRICTION_ROW,
     HIGH_ROW,
     JOINT_TIE,
     LOW_ROW,
-    MARK,
     MIMIC_ROW,
     NO_ROW,
     PAIR_KINDS,
@@ -37,8 +35,8 @@ from .arrays import (
 from .description import Shape
 from .errors import ModelError, UnsupportedWarning, warn_caller
 from .laws import Impulse, Law, Spring
-from .overlap import Solid, is_deep
 from .ranges import PAIR, numbers, unit_quaternion
+from .trees import visits
 
 KINDS = {"plane": PLANE, "sphere": SPHERE, "capsule": CAPSULE, "box": BOX, "points": SPHERE}
 NAMES = {PLANE: "plane", SPHERE: "sphere", CAPSULE: "capsule", BOX: "box"}
@@ -84,11 +82,12 @@ class Rule:
     second: str
     contact: Any
     options: dict[str, float]
+    is_literal: bool = False  # a name of a file may have stars in it, and means itself
 
     @property
     def is_pattern(self) -> bool:
         """Patterns speak of pairs that may touch; names also of neighbours and of shapes that overlap."""
-        return any(c in name for name in (self.first, self.second) for c in "*?[")
+        return not self.is_literal and any(c in name for name in (self.first, self.second) for c in "*?[")
 
     def matches(self, a: Touching, b: Touching) -> bool:
         return any(_is_called(x, self.first) and _is_called(y, self.second) for x, y in ((a, b), (b, a)))
@@ -158,67 +157,6 @@ def is_filtered(a: Touching, b: Touching, tree: dict[str, Any]) -> bool:
     return not (one or two)
 
 
-def overlapping_pairs(
-    shapes: list[Touching], tree: dict[str, Any], ties: list[dict], poses: list
-) -> set[frozenset[int]]:
-    """Pairs of one robot that lie in each other where the world starts: no motion leads there, so that its author does not
-    mean them to touch. Robots that stand in each other, or in what is fixed other than their own base, are pushed apart.
-
-    poses: rotation and position of every frame. Trees that loops tie together are one robot. Marks and planes are left out."""
-    found: set[frozenset[int]] = set()
-    solids: dict[int, Solid] = {}
-    robot = _robots(shapes, tree, ties)
-    of_robot: dict[int, list[int]] = {}
-    bases = _bases(tree)
-    for k, s in enumerate(shapes):
-        if s.kind not in (SPHERE, CAPSULE, BOX):
-            continue
-        solids[k] = _solid(s, *poses[s.frame])
-        is_fixed = tree["body_tree"][s.body] == tree["n_trees"]
-        trees = bases.get(s.frame, []) if is_fixed else [tree["body_tree"][s.body]]
-        for one in {robot[t] for t in trees}:
-            of_robot.setdefault(one, []).append(k)
-    for group in of_robot.values():
-        centres, reach = np.array([solids[k].centre for k in group]), np.array([solids[k].reach for k in group])
-        for m, i in enumerate(group):
-            far = np.linalg.norm(centres[m + 1 :] - centres[m], axis=1) - reach[m + 1 :] - reach[m]
-            for j in (group[m + 1 + n] for n in np.flatnonzero(far < 0)):
-                if not is_filtered(shapes[i], shapes[j], tree) and is_deep(solids[i], solids[j]):
-                    found.add(frozenset((i, j)))
-    return found
-
-
-def _robots(shapes: list[Touching], tree: dict[str, Any], loops: list[dict]) -> list[int]:
-    """Per tree, the first tree that loops tie it to."""
-    robot = list(range(tree["n_trees"]))
-    for tie in loops:
-        a, b = (tree["body_tree"][shapes[tie[side]].body] for side in ("a", "b"))
-        if tree["n_trees"] not in (a, b):
-            one, other = sorted((robot[a], robot[b]))
-            robot = [one if r == other else r for r in robot]
-    return robot
-
-
-def _bases(tree: dict[str, Any]) -> dict[int, list[int]]:
-    """Trees that stand on each frame that does not move: a robot's own base, not the world's floor and walls."""
-    found: dict[int, list[int]] = {}
-    for t in range(tree["n_trees"]):
-        frame = tree["frame_parent"][tree["frame"][tree["tree_body"][tree["tree_first"][t]]]]
-        while frame < tree["n_frames"]:
-            found.setdefault(frame, []).append(t)
-            frame = tree["frame_parent"][frame]
-    return found
-
-
-def _solid(s: Touching, R: np.ndarray, p: np.ndarray) -> Solid:
-    w, xyz = s.placement[3], np.array(s.placement[4:])
-    skew = np.cross(np.eye(3), xyz)
-    turn = np.eye(3) + 2.0 * w * skew + 2.0 * skew @ skew
-    half = np.array(s.size) if s.kind == BOX else np.array((0.0, 0.0, s.size[1] if s.kind == CAPSULE else 0.0))
-    radius = 0.0 if s.kind == BOX else float(s.size[0])
-    return Solid(s.kind == BOX, p + R @ np.array(s.placement[:3]), R @ turn, half, radius)
-
-
 def _friction(a: Touching, b: Touching) -> tuple[float, float, float, int]:
     """Sliding, torsional, rolling friction and number of dimensions, as MuJoCo combines them: those of the shape with the higher
     priority, else the larger of the two; a shape that says nothing leaves it to the other."""
@@ -272,6 +210,24 @@ class Wishes:
     explicit: dict[frozenset, dict[str, float]]
     overlapping: set[frozenset[int]]
     used: set[int] = field(default_factory=set)
+    # numbers of the rules that speak of two names, and of those that speak in patterns
+    by_names: dict[frozenset, list[int]] = field(default_factory=dict)
+    patterns: list[int] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        for k, rule in enumerate(self.rules):
+            if rule.is_pattern:
+                self.patterns.append(k)
+            else:
+                self.by_names.setdefault(frozenset((rule.first, rule.second)), []).append(k)
+
+    def matching(self, a: Touching, b: Touching) -> list[int]:
+        """Rules that speak of a pair, in the order in which they were said."""
+        if not self.rules:
+            return []
+        named = {frozenset((x, y)) for x in (a.name, a.link) for y in (b.name, b.link)}
+        found = {k for names in named for k in self.by_names.get(names, ())}
+        return sorted(found.union(k for k in self.patterns if self.rules[k].matches(a, b)))
 
     def of(self, i: int, j: int, shapes: list[Touching], tree: dict) -> tuple[Any, dict[str, float], int | None, bool]:
         """Law of a pair (None: it does not touch), its options, the rule that spoke, and whether it is left apart because the
@@ -281,7 +237,7 @@ class Wishes:
         options = dict(self.explicit.get(names, {}))
         may_not = names not in self.explicit and is_filtered(a, b, tree)
         is_apart = names not in self.explicit and not may_not and frozenset((i, j)) in self.overlapping
-        matching = [k for k, rule in enumerate(self.rules) if rule.matches(a, b)]
+        matching = self.matching(a, b)
         self.used.update(matching)
         heard = [
             k
@@ -294,23 +250,12 @@ class Wishes:
         return (None if may_not or is_apart else self.law), options, None, is_apart
 
 
-def _can_touch(a: Touching, b: Touching) -> bool:
-    """Two planes never do, nor two points, nor the parts of one body."""
-    are_points = _is_point(a) and _is_point(b)
-    return not (MARK in (a.kind, b.kind) or a.kind == b.kind == PLANE or a.body == b.body or are_points)
-
-
-def _is_point(shape: Touching) -> bool:
-    return shape.shape is not None and shape.shape.kind == "points" and shape.size[0] == 0
-
-
-def list_pairs(contacts: Contacts, tree: dict[str, Any], wishes: Wishes) -> list[str]:
+def list_pairs(contacts: Contacts, tree: dict[str, Any], wishes: Wishes, pairs: np.ndarray) -> list[str]:
     """Fill in pairs and their rows, runs of one kind between two trees together; names of pairs that no rule matched."""
     shapes, world = contacts.shapes, tree["n_trees"]
     rows: dict[Any, int] = {}
     listed = []
-    pairs = ((m, n) for n in range(len(shapes)) for m in range(n) if _can_touch(shapes[m], shapes[n]))
-    for i, j in pairs:
+    for i, j in pairs.tolist():
         law, options, number, is_apart = wishes.of(i, j, shapes, tree)
         if is_apart:
             contacts.overlapping.append(f'"{shapes[i].name}" and "{shapes[j].name}"')
@@ -389,43 +334,6 @@ def _tie_arrays(ties: list[dict[str, Any]]) -> dict[str, list[int]]:
     }
 
 
-# trees ------------------------------------------------------------------------------------------------------------------
-
-
-def tree_arrays(tree: dict[str, Any]) -> dict[str, Any]:
-    """Which bodies hang together, and the paths of joints to each."""
-    n, parent = tree["n_bodies"], tree["parent"]
-    body_tree: list[int] = []
-    for b in range(n):
-        body_tree.append(len(set(body_tree)) if parent[b] == n else body_tree[parent[b]])
-    n_trees = len(set(body_tree))
-    bodies = [[b for b in range(n) if body_tree[b] == t] for t in range(n_trees)]
-    # trees in the order of their degrees of freedom, which are neighbours
-    order = sorted(range(n_trees), key=lambda t: min(tree["dof"][b] for b in bodies[t]))
-    rank = {t: k for k, t in enumerate(order)}
-    bodies = [bodies[t] for t in order]
-    paths: list[list[int]] = []
-    for b in range(n):
-        own = [] if tree["kind"][b] == FREE else list(range(tree["dof"][b], tree["dof"][b] + tree["n_dof"][b]))
-        paths.append((paths[parent[b]] if parent[b] < n else []) + own)
-    paths.append([])
-    place = [0] * tree["n_dofs"]
-    for path in paths:
-        for k, d in enumerate(path):
-            place[d] = k
-    firsts = [min(tree["dof"][b] for b in group) for group in bodies]
-    counts = [sum(tree["n_dof"][b] for b in group) for group in bodies]
-    return {
-        "n_trees": n_trees, "most_path": max(map(len, paths)), "most_dofs": max(counts, default=0),
-        "body_tree": [*(rank[t] for t in body_tree), n_trees],
-        "tree_root": [group[0] if tree["kind"][group[0]] == FREE else -1 for group in bodies],
-        "tree_dof": [*firsts, tree["n_dofs"]],
-        "tree_first": np.cumsum([0, *map(len, bodies)]).tolist(), "tree_body": [b for group in bodies for b in group],
-        "path": [d for path in paths for d in path], "path_first": np.cumsum([0, *map(len, paths)])[:-1].tolist(),
-        "path_length": [len(p) for p in paths], "place": place,
-    }  # fmt: skip
-
-
 # ties -------------------------------------------------------------------------------------------------------------------
 
 
@@ -448,26 +356,23 @@ def joint_ties(
             other = {"dof2": int(first_dof[j]), "q2": int(first_q[j]), "body2": frame_body[j]}
             rows.append(own | other | {"kind": MIMIC_ROW})
     ties: list[dict] = []
-    n = tree["n_bodies"]
+    n, (enter, leave) = tree["n_bodies"], visits(tree["parent"])
     for row in rows:
         if row["kind"] == MIMIC_ROW:
             ties.append({"kind": JOINT_TIE, "a": row["body"], "b": row["body2"], "rows": [row]})
             continue
         last = ties[-1] if ties else None
-        if last and len(last["rows"]) < 3 and last["b"] == n and _is_above(tree, last["a"], row["body"]):
+        if (
+            last
+            and len(last["rows"]) < 3
+            and last["b"] == n
+            and enter[last["a"]] <= enter[row["body"]] < leave[last["a"]]
+        ):
             last["a"] = row["body"]
             last["rows"].append(row)
         else:
             ties.append({"kind": JOINT_TIE, "a": row["body"], "b": n, "rows": [row]})
     return ties
-
-
-def _is_above(tree: dict, ancestor: int, body: int) -> bool:
-    while body < tree["n_bodies"]:
-        if body == ancestor:
-            return True
-        body = tree["parent"][body]
-    return False
 
 
 def loop_tie(kind: str, a: int, b: int) -> list[dict]:

@@ -22,6 +22,7 @@ from .arrays import (
     VELOCITY,
     Topology,
 )
+from .candidates import candidate_pairs, overlapping_pairs
 from .contacts import (
     PAIR_OPTIONS,
     Contacts,
@@ -31,9 +32,7 @@ from .contacts import (
     contact_arrays,
     joint_ties,
     list_pairs,
-    overlapping_pairs,
     shapes_of,
-    tree_arrays,
     warn_of_overlaps,
     warn_of_shapes,
 )
@@ -42,8 +41,9 @@ from .errors import ModelError
 from .grafts import no_grafts
 from .laws import TIE_COMPLIANCE, Impulse, Law
 from .listing import Frame, Listing, Placed
-from .loops import initial_poses, list_loops, pairs_of_files
+from .loops import list_loops, pairs_of_files
 from .ranges import unit, unit_quaternion
+from .trees import tree_arrays
 
 if TYPE_CHECKING:
     from .world import World
@@ -86,10 +86,12 @@ def topology_of(
     n = len(moving)
     kind = [frames[i].kind for i in moving]
     parent = [n if (p := frames[i].parent) is None else frame_body[p] for i in moving]
+    carrying = set(parent)
     first_q = np.cumsum([0] + [N_Q[f.kind] for f in frames])
     first_dof = np.cumsum([0] + [N_DOF[f.kind] for f in frames])
     terms, tendon_first = _terms(listing, first_q, first_dof)
-    drives = [_drive(name, target, a, listing, first_q, first_dof) for name, target, a in listing.actuators]
+    numbers = {name: k for k, (name, _, _) in enumerate(listing.tendons)}
+    drives = [_drive(name, target, a, listing, first_q, first_dof, numbers) for name, target, a in listing.actuators]
     of_joints = [a for a, d in enumerate(drives) if d[3] < 0]
     of_tendons = [a for a, d in enumerate(drives) if d[3] >= 0]
     tree: dict[str, Any] = {
@@ -100,7 +102,7 @@ def topology_of(
         "link_frame": [f for _, _, f in listing.links], "link_body": [frame_body[f] for _, _, f in listing.links],
         "parent": parent, "kind": kind, "frame": moving, "q": first_q[moving].tolist(), "dof": first_dof[moving].tolist(),
         "n_dof": [N_DOF[k] for k in kind], "reference": _references(parent, kind),
-        "is_last": [int(N_DOF[kind[b]] == 1 and b not in parent) for b in range(n)],
+        "is_last": [int(N_DOF[kind[b]] == 1 and b not in carrying) for b in range(n)],
         "actuator_kind": [d[0] for d in drives], "actuator_dof": [d[1] for d in drives], "actuator_q": [d[2] for d in drives],
         "n_tendons": len(listing.tendons), "tendon_first": tendon_first, "actuator_tendon": [d[3] for d in drives],
         "n_joint_drives": len(of_joints), "joint_drive": of_joints, "n_tendon_drives": len(of_tendons), "tendon_drive": of_tendons,
@@ -143,8 +145,9 @@ def _contacts(
     warn_of_shapes(left_out if moving or plan.contact is not None else {})
     excluded, explicit = pairs_of_files(placed, contacts.shapes)
     mimics = list_loops(listing, frame_body, tree, contacts, placed) if plan.constraints else {}
-    deep = overlapping_pairs(contacts.shapes, tree, contacts.ties, initial_poses(listing.frames))
-    missed = list_pairs(contacts, tree, Wishes([*excluded, *plan.rules], plan.contact, explicit, deep))
+    pairs = candidate_pairs(contacts.shapes)
+    deep = overlapping_pairs(contacts.shapes, tree, contacts.ties, listing, pairs) if len(pairs) else set()
+    missed = list_pairs(contacts, tree, Wishes([*excluded, *plan.rules], plan.contact, explicit, deep), pairs)
     warn_of_overlaps(contacts.overlapping)
     asked = [f'"{r.first}" and "{r.second}"' for r in plan.rules]
     lost = [names for names in missed if names in asked and plan.contact is not None]
@@ -157,13 +160,13 @@ def _contacts(
 
 
 def _drive(
-    name: str, target: str, actuator: Actuator, listing: Listing, first_q: Any, first_dof: Any
+    name: str, target: str, actuator: Actuator, listing: Listing, first_q: Any, first_dof: Any, numbers: dict[str, int]
 ) -> tuple[int, int, int, int]:
     """Kind, degree of freedom and coordinate, or else tendon, of an actuator."""
     code = {"torque": TORQUE, "position": POSITION, "velocity": VELOCITY, "damper": DAMPER}[actuator.kind]
     dof = q = tendon = -1
     if actuator.tendon:
-        tendon = [n for n, _, _ in listing.tendons].index(target)
+        tendon = numbers[target]
         has_length = all(has for _, _, has in _terms_of(*listing.tendons[tendon], listing, first_q, first_dof))
     else:
         dof, q, has_length = _coordinate(f'actuator "{name}"', target, actuator.component, listing, first_q, first_dof)
@@ -179,14 +182,14 @@ def _coordinate(
     owner: str, joint: str, component: int, listing: Listing, first_q: Any, first_dof: Any
 ) -> tuple[int, int, bool]:
     """Degree of freedom and coordinate of a joint's component, and whether the one is the other's rate."""
-    kinds = [f.kind for f in listing.frames]
-    dofs = [(i, k) for i in listing.frame_of_joint[joint] for k in range(N_DOF[kinds[i]])]
+    frames = listing.frames
+    dofs = [(i, k) for i in listing.frame_of_joint[joint] for k in range(N_DOF[frames[i].kind])]
     if not 0 <= component < len(dofs):
         raise ModelError(
             f'{owner} drives component {component} of joint "{joint}", which has {len(dofs)} degrees of freedom'
         )
     i, k = dofs[component]
-    is_turn = kinds[i] == SPHERICAL or (kinds[i] == FREE and k >= 3)
+    is_turn = frames[i].kind == SPHERICAL or (frames[i].kind == FREE and k >= 3)
     return int(first_dof[i]) + k, int(first_q[i]) + (0 if is_turn else k), not is_turn
 
 

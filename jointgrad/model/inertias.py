@@ -7,37 +7,39 @@ from typing import Any
 
 import numpy as np
 
-from .arrays import FREE, POSITION, PRISMATIC, REVOLUTE, SPHERICAL, VELOCITY, Topology
-from .description import Link
+from .arrays import FIXED, POSITION, REVOLUTE, VELOCITY, Topology
+from .elimination import Elimination, largest_eigenpair
 from .errors import ModelError, UnstableWarning, warn_caller
 from .listing import Listing
-from .loops import initial_poses
 
 
 def check_inertias(listing: Listing, topology: Topology, params: dict[str, np.ndarray], integrator: str) -> None:
     """What only the mass matrix shows, where the world starts: directions in which nothing resists, and joint damping or
     servos that are too stiff for the time step."""
-    tree, poses = topology.tree, initial_poses(listing.frames)
-    inertias = np.zeros((tree["n_bodies"] + 1, 6, 6))
-    for j, (_, link, frame) in enumerate(listing.links):
-        inertias[tree["link_body"][j]] += _inertia_about_origin(link, *poses[frame])
-    stiffness = _stiffness(tree, params, integrator)
+    tree, stiffness = topology.tree, _stiffness(topology.tree, params, integrator)
+    is_followed = integrator in ("semi_implicit", "implicit_damping")  # the two that take robots into contact
+    if not any(root >= 0 for root in tree["tree_root"]) and not (is_followed and stiffness.any()):
+        return
+    inertias = _body_inertias(listing, tree, params)
     for number, root in enumerate(tree["tree_root"]):
-        members = [b for b in range(tree["n_bodies"]) if tree["body_tree"][b] == number]
-        dofs = np.concatenate([np.arange(tree["dof"][b], tree["dof"][b] + tree["n_dof"][b]) for b in members])
+        members = tree["tree_body"][tree["tree_first"][number] : tree["tree_first"][number + 1]]
+        dofs = np.arange(tree["tree_dof"][number], tree["tree_dof"][number + 1])
         is_light = root >= 0 and np.linalg.matrix_rank(inertias[root]) < 6
-        if not is_light and not stiffness[dofs].any():
+        is_stiff = is_followed and stiffness[dofs].any()
+        if not is_light and not is_stiff:
             continue
-        M = _mass_matrix(members, tree, inertias, poses, params)
+        mass = Elimination(members, tree, inertias, listing.poses, params)
         if is_light:
-            _check_root(M, next(name for (name, _, f) in listing.links if tree["frame_body"][f] == root))
-        _warn_of_stiffness(M, stiffness[dofs], [topology.dof_names[d] for d in dofs], params["world.dt"], integrator)
+            _check_root(mass, next(name for (name, _, f) in listing.links if tree["frame_body"][f] == root))
+        if is_stiff:
+            _warn_of_stiffness(
+                mass, stiffness[dofs], topology.dof_names[dofs[0] : dofs[-1] + 1], params["world.dt"], integrator
+            )
 
 
-def _check_root(M: np.ndarray, name: str) -> None:
+def _check_root(mass: Elimination, name: str) -> None:
     """A free root without mass of its own moves with nothing in the directions that its joints leave open."""
-    scale = np.sqrt(np.maximum(np.diag(M), np.finfo(float).tiny))
-    if np.linalg.eigvalsh(M / np.outer(scale, scale))[0] < 1e-12:
+    if mass.least_share < 1e-12:
         raise ModelError(
             f'the free link "{name}" has no mass or inertia of its own, and its joints leave it a direction in which nothing '
             'resists: it would be accelerated without limit; give it mass and inertia, or base="fixed"'
@@ -58,70 +60,48 @@ def _stiffness(tree: Mapping[str, Any], params: dict[str, np.ndarray], integrato
     return np.maximum(total, 0.0)
 
 
-def _warn_of_stiffness(M: np.ndarray, stiffness: np.ndarray, names: list[str], dt: Any, integrator: str) -> None:
-    """Largest eigenvalue of M^-1 (2 dt C + dt^2 K) against 4. Only the two integrators that take robots into contact."""
-    if integrator not in ("semi_implicit", "implicit_damping") or not stiffness.any():
-        return
+def _warn_of_stiffness(
+    mass: Elimination, stiffness: np.ndarray, names: tuple[str, ...], dt: Any, integrator: str
+) -> None:
+    """Largest eigenvalue of M^-1 (2 dt C + dt^2 K) against 4."""
     root = np.sqrt(stiffness)
-    values, vectors = np.linalg.eigh(root[:, None] * np.linalg.pinv(M, hermitian=True) * root)
-    if values[-1] > 4.0:
-        joint = names[int(np.argmax(np.abs(vectors[:, -1])))]
+    value, vector = largest_eigenpair(lambda x: root * mass.solve(root * x), len(root), mass.n_bodies)
+    if value > 4.0:
+        joint = names[int(np.argmax(np.abs(vector)))]
         remedy = "a smaller dt, or armature" + (
             ', or integrator="implicit_damping"' if integrator == "semi_implicit" else ""
         )
         warn_caller(
-            f'dampers, springs or servos at joint "{joint}" are {values[-1] / 4.0:.3g} times stiffer than steps of {float(dt):g} s '
+            f'dampers, springs or servos at joint "{joint}" are {value / 4.0:.3g} times stiffer than steps of {float(dt):g} s '
             f"can follow: its rate will grow without limit; take {remedy}",
             UnstableWarning,
         )
 
 
-def _inertia_about_origin(link: Link, R: np.ndarray, p: np.ndarray) -> np.ndarray:
-    """(6, 6), of [angular, linear] motion about the world's origin."""
-    xx, xy, xz, yy, yz, zz = link.inertia
-    at = p + R @ np.asarray(link.com, dtype=np.float64)
-    cross = np.cross(np.eye(3), at)
-    turning = R @ np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) @ R.T - link.mass * cross @ cross
-    return np.block([[turning, link.mass * cross], [-link.mass * cross, link.mass * np.eye(3)]])
-
-
-def _mass_matrix(
-    members: list[int], tree: Mapping[str, Any], inertias: np.ndarray, poses: list, params: dict
-) -> np.ndarray:
-    """Of one tree; a free root moves about the world's origin."""
-    axes: dict[int, np.ndarray] = {}
-    for b in members:
-        R, p = poses[tree["frame"][b]]
-        along = R @ params["joint.axis"][tree["frame"][b]]
-        columns = {
-            REVOLUTE: [(*along, *np.cross(p, along))],
-            PRISMATIC: [(0.0, 0.0, 0.0, *along)],
-            SPHERICAL: [(*axis, *np.cross(p, axis)) for axis in np.eye(3)],
-            FREE: np.eye(6),
-        }
-        axes[b] = np.array(columns[tree["kind"][b]]).T
-    starts = dict(zip(members, np.cumsum([0] + [axes[b].shape[1] for b in members]), strict=False))
-    M = np.zeros((sum(a.shape[1] for a in axes.values()),) * 2)
-    for b in members:
-        J, at = np.zeros((6, len(M))), b
-        while at in axes:
-            J[:, starts[at] : starts[at] + axes[at].shape[1]] = axes[at]
-            at = tree["parent"][at]
-        M += J.T @ inertias[b] @ J
-        own = slice(starts[b], starts[b] + axes[b].shape[1])
-        M[own, own] += params["joint.armature"][tree["frame"][b]] * np.eye(axes[b].shape[1])
-    return M
+def _body_inertias(listing: Listing, tree: Mapping[str, Any], params: dict[str, np.ndarray]) -> np.ndarray:
+    """(n + 1, 6, 6), of [angular, linear] motion of each body about the world's origin."""
+    frames = [frame for _, _, frame in listing.links]
+    R, p = (np.array([listing.poses[f][k] for f in frames]) for k in (0, 1))
+    mass, at = params["link.mass"], p + np.einsum("nij,nj->ni", R, params["link.com"])
+    own = params["link.inertia"][:, [0, 1, 2, 1, 3, 4, 2, 4, 5]].reshape(-1, 3, 3)
+    cross = np.cross(np.eye(3), at[:, None])
+    whole = np.zeros((len(frames), 6, 6))
+    whole[:, :3, :3] = R @ own @ np.swapaxes(R, 1, 2) - mass[:, None, None] * cross @ cross
+    whole[:, :3, 3:], whole[:, 3:, :3] = mass[:, None, None] * cross, -mass[:, None, None] * cross
+    whole[:, 3:, 3:] = mass[:, None, None] * np.eye(3)
+    found = np.zeros((tree["n_bodies"] + 1, 6, 6))
+    np.add.at(found, np.array(tree["link_body"]), whole)
+    return found
 
 
 def check_moving_mass(listing: Listing, topology: Topology, params: dict[str, np.ndarray]) -> None:
     """Every moving joint must carry inertia, or its acceleration would be infinite."""
     tree = topology.tree
     n = tree["n_bodies"]
-    heavy = np.zeros(n + 1, dtype=bool)
+    heavy, kinds = np.zeros(n + 1, dtype=bool), [*tree["kind"], FIXED]
     for j, (_, link, _) in enumerate(listing.links):
-        heavy[tree["link_body"][j]] |= (
-            link.mass > 0 or (tree["kind"] + [0])[tree["link_body"][j]] == REVOLUTE and any(link.inertia)
-        )
+        body = tree["link_body"][j]
+        heavy[body] |= link.mass > 0 or (kinds[body] == REVOLUTE and any(link.inertia))
     for b in range(n - 1, -1, -1):
         if heavy[b] or params["joint.armature"][tree["frame"][b]] > 0:
             heavy[tree["parent"][b]] |= heavy[b]

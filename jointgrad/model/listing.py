@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,6 +13,7 @@ from .arrays import FIXED, FREE, N_Q, PRISMATIC, REVOLUTE, SPHERICAL
 from .checks import check_actuator, check_joint, check_tendon
 from .description import Actuator, Description, Joint, Link, Tendon
 from .errors import ModelError
+from .loops import initial_poses
 from .ranges import unit, unit_quaternion
 
 
@@ -55,6 +57,15 @@ class Listing:
     frame_of_joint: dict[str, list[int]] = field(default_factory=dict)
     actuators: list[tuple[str, str, Actuator]] = field(default_factory=list)
     tendons: list[tuple[str, str, Tendon]] = field(default_factory=list)  # with the prefix of their robot
+
+    @functools.cached_property
+    def poses(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Rotation and position of every frame where the world starts; ask when all frames are listed."""
+        return initial_poses(self.frames)
+
+    @functools.cached_property
+    def frame_of_link(self) -> dict[str, int]:
+        return {name: frame for name, _, frame in self.links}
 
 
 def list_robot(placed: Placed, listing: Listing) -> None:
@@ -111,7 +122,8 @@ def _list_link(placed: Placed, link: Link, joints: list[Joint], seen: dict[str, 
         first = len(listing.frames)
         listing.frames += _primitives(joint, prefix, parent, first, placed)
         if any(joint.anchor) and joint.kind != "free":
-            listing.frames.append(_back_from_anchor(joint, prefix, listing.frames))
+            back = _back_from_anchor(joint, prefix, listing.frames[first], len(listing.frames) - 1)
+            listing.frames.append(back)
         listing.frame_of_joint[prefix + joint.name] = list(range(first, len(listing.frames)))
     listing.links.append((prefix + link.name, link, len(listing.frames) - 1))
     return len(listing.frames) - 1
@@ -133,13 +145,12 @@ def _primitives(joint: Joint, prefix: str, parent: int | None, first: int, place
     return chain
 
 
-def _back_from_anchor(joint: Joint, prefix: str, frames: list[Frame]) -> Frame:
+def _back_from_anchor(joint: Joint, prefix: str, first: Frame, parent: int) -> Frame:
     """A joint that turns about a point of the child's frame: it is placed there, and the child's frame back from it."""
-    first = next(f for f in frames if f.joint is joint)
     anchor = np.asarray(joint.anchor, dtype=np.float64)
     turn = _rotation(unit_quaternion(f'joint "{joint.name}"', "orientation", joint.orientation))
     first.position = tuple(np.asarray(joint.position, dtype=np.float64) + turn @ anchor)
-    return Frame(f"{prefix}{joint.name}.anchor", FIXED, len(frames) - 1, None, tuple(-anchor))
+    return Frame(f"{prefix}{joint.name}.anchor", FIXED, parent, None, tuple(-anchor))
 
 
 def _scalar_parts(joint: Joint) -> list[tuple[str, int, Any]]:

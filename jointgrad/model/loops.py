@@ -61,28 +61,35 @@ def pairs_of_files(placed: list, shapes: list[Touching]) -> tuple[list[Rule], di
     """Rules for bodies that a file keeps apart, and options of pairs that it names."""
     rules: list[Rule] = []
     explicit: dict[frozenset, dict[str, float]] = {}
+    known = {s.name for s in shapes}
     for one in placed:
         for c in one.robot.constraints:
             check_form("constraint", f'constraint "{c.get("name", c["kind"])}" ({c["kind"]})', c)
             if c["kind"] == "contact exclusion":
-                rules.append(Rule(one.prefix + str(c["body1"]), one.prefix + str(c["body2"]), None, {}))
+                rules.append(
+                    Rule(one.prefix + str(c["body1"]), one.prefix + str(c["body2"]), None, {}, is_literal=True)
+                )
             elif c["kind"] == "contact pair":
-                names = frozenset(_shape_name(one.prefix + str(c[g]), shapes) for g in ("geom1", "geom2"))
+                names = frozenset(_shape_name(one.prefix + str(c[g]), known) for g in ("geom1", "geom2"))
                 friction = np.atleast_1d(c["friction"]).tolist() if "friction" in c else []
                 explicit[names] = dict(zip(("friction",), friction, strict=False))
     return rules, explicit
 
 
-def _shape_name(name: str, shapes: list[Touching]) -> str:
-    return name if any(s.name == name for s in shapes) else name.rsplit("/", 1)[-1]
+def _shape_name(name: str, known: set[str]) -> str:
+    return name if name in known else name.rsplit("/", 1)[-1]
 
 
 def list_loops(listing: Any, frame_body: list[int], tree: dict, contacts: Contacts, placed: list) -> dict[int, int]:
     """Marks and ties of closed loops; and for every frame that follows another, that one."""
     mimics: dict[int, int] = {}
     left_out: dict[str, int] = {}
-    poses: Any = None
     for one in placed:
+        sites = {
+            site: (link.name, *place)
+            for link in reversed(one.robot.links.values())
+            for site, *place in link.sites[::-1]
+        }
         for joint in one.robot.joints.values():
             if joint.mimic:
                 leader, ratio, offset = joint.mimic
@@ -93,8 +100,7 @@ def list_loops(listing: Any, frame_body: list[int], tree: dict, contacts: Contac
             if str(c.get("active", "true")) == "false" or c["kind"].startswith("contact"):
                 continue
             if c["kind"] in ("connect", "weld"):
-                poses = poses or initial_poses(listing.frames)
-                _close(c, one, listing, frame_body, contacts, poses)
+                _close(c, one, listing, frame_body, contacts, sites, tree["n_bodies"])
             elif c["kind"] == "joint equality" and _is_linear(c):
                 _couple(c, one, listing, mimics)
             elif "tendon" not in c["kind"] or c.get("limit") or c.get("friction"):
@@ -138,49 +144,42 @@ def _couple(c: dict, one: Any, listing: Any, mimics: dict[int, int]) -> None:
         mimics[i], listing.frames[i].mimic = i, (0.0, start + coefficients[0])
 
 
-def _close(c: dict, one: Any, listing: Any, frame_body: list[int], contacts: Contacts, poses: list) -> None:
+def _close(
+    c: dict, one: Any, listing: Any, frame_body: list[int], contacts: Contacts, sites: dict, n_bodies: int
+) -> None:
     """Marks on the two bodies of a loop, and its ties."""
     name = one.prefix + str(c.get("name", c["kind"]))
     has_sites = "site1" in c
     places = (
-        [_site(one, listing, str(c[s])) for s in ("site1", "site2")] if has_sites else _anchored(c, one, listing, poses)
+        [_site(one, listing, str(c[s]), sites) for s in ("site1", "site2")] if has_sites else _anchored(c, one, listing)
     )
     marks = []
     for k, (frame, R, p) in enumerate(places):
         marks.append(len(contacts.shapes))
         placement = (*p, *quaternion(R))
         frame_number = len(listing.frames) if frame is None else frame
-        body = _world_body(listing) if frame is None else frame_body[frame]
+        body = n_bodies if frame is None else frame_body[frame]
         contacts.shapes.append(Touching(f"{name}.{k}", "", MARK, frame_number, body, (0.0, 0.0, 0.0), placement))
     contacts.ties += loop_tie(c["kind"], marks[0], marks[1])
-
-
-def _world_body(listing: Any) -> int:
-    return sum(f.kind != FIXED for f in listing.frames)
 
 
 def _link_frame(one: Any, listing: Any, name: str) -> int | None:
     if name == WORLD:
         return None
-    return next(frame for link, _, frame in listing.links if link == one.prefix + name)
+    return listing.frame_of_link[one.prefix + name]
 
 
-def _site(one: Any, listing: Any, name: str) -> tuple[int | None, np.ndarray, np.ndarray]:
-    for link in one.robot.links.values():
-        for site, position, orientation in link.sites:
-            if site == name:
-                return (
-                    _link_frame(one, listing, link.name),
-                    rotation(orientation),
-                    np.asarray(position, dtype=np.float64),
-                )
-    raise ModelError(f'a loop refers to the site "{name}", which no link has')
+def _site(one: Any, listing: Any, name: str, sites: dict) -> tuple[int | None, np.ndarray, np.ndarray]:
+    if name not in sites:
+        raise ModelError(f'a loop refers to the site "{name}", which no link has')
+    link, position, orientation = sites[name]
+    return _link_frame(one, listing, link), rotation(orientation), np.asarray(position, dtype=np.float64)
 
 
-def _anchored(c: dict, one: Any, listing: Any, poses: list) -> list[tuple[int | None, np.ndarray, np.ndarray]]:
+def _anchored(c: dict, one: Any, listing: Any) -> list[tuple[int | None, np.ndarray, np.ndarray]]:
     """Both marks where the anchor is at the start; a weld may say how body 2 stands in body 1."""
     frames = [_link_frame(one, listing, str(c.get(b, WORLD))) for b in ("body1", "body2")]
-    (R1, p1), (R2, p2) = (poses[f] if f is not None else (np.eye(3), np.zeros(3)) for f in frames)
+    (R1, p1), (R2, p2) = (listing.poses[f] if f is not None else (np.eye(3), np.zeros(3)) for f in frames)
     # a weld's anchor is given in the second body, a connect's in the first
     anchor = np.asarray(c.get("anchor", (0.0, 0.0, 0.0)), dtype=np.float64)
     relative = np.atleast_1d(c.get("relpose", (0.0,) * 7))

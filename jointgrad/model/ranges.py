@@ -39,7 +39,7 @@ def numbers(owner: str, what: str, value: Any, count: int | None, may_be_infinit
     if array.shape != (() if count is None else (count,)):
         wanted = "one number" if count is None else f"{count} numbers"
         raise ModelError(f"{what} of {owner} is {shown(value)}, but must be {wanted}")
-    if np.isnan(array).any() or (np.isinf(array).any() and not may_be_infinite):
+    if not np.isfinite(array).all() and (np.isnan(array).any() or not may_be_infinite):
         raise ModelError(f"{what} of {owner} is {shown(value)}; it must be finite")
     return array
 

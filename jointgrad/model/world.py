@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from .arguments import shown
@@ -10,6 +11,7 @@ from .arrays import (
     INTEGRATORS,
     Model,
 )
+from .budget import excess
 from .checks import check_link, check_names, warn_of_units
 from .contacts import (
     PAIR_OPTIONS,
@@ -24,6 +26,7 @@ from .laws import Impulse, Law, Spring
 from .listing import Listing, Placed, list_robot
 from .names import unknown
 from .ranges import BASES, check_form, check_word, numbers, unit_quaternion
+from .recipe import Recipe
 
 
 class World:
@@ -110,6 +113,7 @@ class World:
         law of all pairs without one of their own; with None no shapes touch. constraints=False leaves out joint limits,
         dry friction, mimic joints and loops. max_contacts: room for points that touch at once.
         """
+        given = {"dt": dt, "integrator": integrator, "contact": contact}
         is_asked, dt = integrator is not None, self.dt if dt is None else dt
         integrator = self.integrator if integrator is None else integrator
         asked = {"unphysical": unphysical, "constraints": constraints, "max_contacts": max_contacts}
@@ -117,6 +121,8 @@ class World:
         check_word("the world", "integrator", integrator, INTEGRATORS)
         check_form("world", "the world", vars(self) | {"dt": dt})
         listing = Listing()
+        if why := excess("bodies", sum(len(placed.robot.links) for placed in self.placed)):
+            raise ModelError(f"the world has {why}")
         for placed in self.placed:
             for link in placed.robot.links.values():
                 check_link(link, unphysical)
@@ -138,7 +144,11 @@ class World:
         params = params_of(listing, topology, self, dt, contacts)
         check_moving_mass(listing, topology, params)
         check_inertias(listing, topology, params, integrator)
-        return Model(topology, params, start_of(listing))
+        return Model(replace(topology, recipe=self._recipe(given | asked)), params, start_of(listing))
+
+    def _recipe(self, asked: dict[str, Any]) -> Recipe:
+        own = {name: getattr(self, name) for name in ("gravity", "dt", "integrator", "density", "viscosity")}
+        return Recipe(own, tuple(self.placed), tuple(self.rules), asked)
 
 
 def _refuse_impulses(is_asked: bool) -> None:

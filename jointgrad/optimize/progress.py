@@ -170,7 +170,8 @@ class Progress:
 
 @contextmanager
 def bar(title: str, iterations: int, said: Callable[[float], str] = "loss {:.4g}".format) -> Iterator[Callback]:
-    """A progress bar (rich) as a callback: iterations, rate, time left, and what is said of the best loss."""
+    """A progress bar (rich) as a callback: iterations, rate, time left, and what is said of the best loss. Of several searches one
+    after the other, `stage(title)` of the callback begins the next."""
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bars
 
@@ -182,4 +183,5 @@ def bar(title: str, iterations: int, said: Callable[[float], str] = "loss {:.4g}
             rate = progress.iteration / max(progress.history.seconds[-1], 1e-9)
             bars.update(task, completed=progress.iteration, loss=f"{said(progress.loss)}, {rate:.1f} /s")
 
+        show.stage = lambda title: bars.reset(task, description=title, total=iterations, loss="")  # type: ignore[attr-defined]
         yield show

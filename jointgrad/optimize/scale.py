@@ -7,28 +7,16 @@ Ray carries objective and results between processes of one user by its own means
 
 from __future__ import annotations
 
-import copyreg
-import dataclasses
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
-from ..model.arrays import Model
 from ..model.errors import InputError
 from .populations import Ends, Local
 
 AGAIN = 5
-
-
-def _travels(model: Model) -> tuple:
-    """A model is made anew where it arrives; what the engine keeps for it here (frames) stays here."""
-    topology = dataclasses.replace(model.topology, pool={})
-    return Model, (topology, dict(model.params), model._initial, model.batch)
-
-
-copyreg.pickle(Model, _travels)
 
 
 @contextmanager

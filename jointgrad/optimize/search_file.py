@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..files.npz import read_npz
 from ..model.arguments import reading, writing
 from ..model.errors import InputError
 
@@ -32,9 +33,10 @@ def read_search(path: Path, settings: dict, rng: np.random.Generator) -> tuple[d
     """The progress and the ends of a search that was kept, None where there is none; sets the random numbers to where they were."""
     if not path.exists():
         return None
-    with reading(path, "a search that was kept (remove it, or choose another file)"):
-        with path.open("rb") as whole, np.load(whole, allow_pickle=False) as file:
-            said, arrays = json.loads(str(file["said"])), {k: file[k] for k in ("x", "losses", "sizes")}
+    what = "a search that was kept (remove it, or choose another file)"
+    with reading(path, what):
+        arrays = read_npz(path, what, ("said", "x", "losses", "sizes"))
+        said = json.loads(str(arrays["said"]))
         found, state, progress = dict(said["settings"]), said["rng"], dict(said["progress"])
         at = np.cumsum(arrays["sizes"])[:-1]
         ends = list(zip(np.split(arrays["x"], at), np.split(arrays["losses"], at), strict=True))

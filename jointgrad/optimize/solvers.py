@@ -317,12 +317,19 @@ def _damped_step(
     free, step = np.ones(len(x), bool), np.zeros(len(x))
     for _ in range(3):
         step[:] = 0.0
-        step[free] = _ridge(r, J[:, free] * scale[free], damping) * scale[free]
+        step[free] = _step_of(r, J, free, scale, damping)
         held = free & (((x <= low) & (step < 0)) | ((x >= high) & (step > 0)))
         if not held.any():
             break
         free &= ~held
     return np.where(free, step, 0.0)
+
+
+def _step_of(r: np.ndarray, J: Any, free: np.ndarray, scale: np.ndarray, damping: float) -> np.ndarray:
+    """Of the free entries; a Jacobian that knows its own structure solves for it itself."""
+    if hasattr(J, "damped_step"):
+        return J.damped_step(free, scale, damping)[free]
+    return _ridge(r, J[:, free] * scale[free], damping) * scale[free]
 
 
 def _ridge(r: np.ndarray, J: np.ndarray, damping: float) -> np.ndarray:

@@ -166,7 +166,8 @@ def fitted(chirp: Chirp, split: Split, iterations: int = 12, callback: Callback 
         for a, b in blocks(chirp, split.teaching)
     ]
     stop = Stop(iterations=iterations, patience=2, least=1e-3)
-    return identify(model, parts, entries, Settings(sigma_qd=np.inf), stop=stop, callback=callback)
+    settings = Settings(sigma_q=1.0, sigma_qd=np.inf, segment=None, starts="measured")
+    return identify(model, parts, entries, settings, stop=stop, callback=callback)
 
 
 # networks ---------------------------------------------------------------------------------------------------------------

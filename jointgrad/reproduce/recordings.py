@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ..files.npz import read_npz
 from ..usage import UsageError
 
 PLACE = "JOINTGRAD_DATA"  # environment variable: the folder
@@ -24,8 +25,7 @@ def recording(name: str, data: Path | None = None) -> dict[str, np.ndarray]:
     path = folder(data) / name
     if not path.is_file():
         raise UsageError(f"there is no recording {path}: say where it is with --data or {PLACE}")
-    with np.load(path, allow_pickle=False) as file:
-        return {key: file[key] for key in file.files}
+    return read_npz(path, "a recording")
 
 
 def cut(record: dict[str, np.ndarray], name: str, offsets: str = "offsets") -> list[np.ndarray]:

@@ -164,6 +164,7 @@ def identified(data: Data) -> tuple[jg.Model, dict[str, float]]:
     """The engine with its own law of drag; density and viscosity from the same motions, by Gauss-Newton."""
     from ..model.parameters import Entry
     from ..optimize.identify import Recording, Settings, identify
+    from ..optimize.progress import Stop
 
     model = swimmer_world(2, 10.0, 0.01).compile(dt=DT, contact=None)
     m = data.training
@@ -172,9 +173,9 @@ def identified(data: Data) -> tuple[jg.Model, dict[str, float]]:
         Entry("world.density", bounds=(0, 1e4), scale=100.0),
         Entry("world.viscosity", bounds=(0, 1), scale=0.01),
     ]
-    fit = identify(
-        model, records, unknowns, Settings(sigma_q=data.scales[0], sigma_qd=data.scales[1], segment=CUT // 4)
-    )
+    # these motions come from a simulator: their states have no noise
+    settings = Settings(sigma_q=data.scales[0], sigma_qd=data.scales[1], segment=CUT // 4, starts="exact")
+    fit = identify(model, records, unknowns, settings, stop=Stop(iterations=50, patience=8))
     return fit.model, {e.name: e.value for e in fit.estimates}
 
 

@@ -15,6 +15,8 @@ from ..engine.rollout import Gradient, Trajectory, step
 from ..model.arrays import FREE, PRISMATIC, SPHERICAL, Model, State
 from ..model.errors import InputError, SimulationError
 from .film import ENVIRONMENTS, Film, film_of, pose_of
+from .guard import only_our_pages
+from .markup import plain
 
 PORT = 8080
 RED, TINTS, HULL = (219, 41, 51), ((26, 158, 115), (148, 77, 199)), (242, 140, 38)
@@ -61,7 +63,7 @@ class Viewer:
 
     def __init__(self, film: Film, model: Model | None, state: State | None, port: int, host: str) -> None:
         self.film, self.model, self.offsets = film, model, film.offsets()
-        with contextlib.redirect_stdout(io.StringIO()):  # the address is printed once, by us
+        with only_our_pages(host), contextlib.redirect_stdout(io.StringIO()):  # the address is printed once, by us
             self.server = _viser().ViserServer(host=host, port=port, label=film.title or "jointgrad", verbose=False)
         self.frame, self.clock, self.is_playing, self.is_stopped = 0, 0.0, False, threading.Event()
         self.lock = threading.RLock()
@@ -157,13 +159,13 @@ class Viewer:
     def _build_options(self) -> None:
         gui = self.server.gui
         if self.film.note:
-            gui.add_markdown(self.film.note)
+            gui.add_markdown(plain(self.film.note))
         with gui.add_folder("Show", order=10):
             self.visual, self.collision = gui.add_checkbox("shapes", True), gui.add_checkbox("collision shapes", False)
             self.contacts, self.frames = gui.add_checkbox("contact forces", True), gui.add_checkbox("frames", False)
             self.gradients = gui.add_checkbox("gradients", True, visible=bool(self.film.arrows))
             for a, color in zip(self.film.arrows, ("green", "violet"), strict=False):
-                gui.add_markdown(f"{color}: {a.label}, longest {a.largest:.3g}")
+                gui.add_markdown(plain(f"{color}: {a.label}, longest {a.largest:.3g}"))
         for box in (self.visual, self.collision, self.contacts, self.frames, self.gradients):
             box.on_update(lambda _: self._choose())
 
@@ -385,7 +387,7 @@ class _Posing:
                 self.set_state(state)
             except (SimulationError, InputError) as error:
                 self.run(False)
-                self.said.content = f"stopped: {error}"
+                self.said.content = plain(f"stopped: {error}")
 
     def set_state(self, state: State) -> None:
         with self.viewer.lock:
@@ -408,7 +410,7 @@ class _Posing:
         seen = inspect(self.model, self.state, u)
         self.viewer.show(0)
         energy = float(seen.kinetic_energy + seen.potential_energy)
-        self.said.content = f"energy {energy:.4g} J, {len(film.contacts)} contacts"
+        self.said.content = plain(f"energy {energy:.4g} J, {len(film.contacts)} contacts")
 
     def _weight(self) -> float:
         """A force to measure others by: a quarter of what all links weigh."""

@@ -17,6 +17,7 @@ from matplotlib.figure import Figure
 from ..engine.rollout import Trajectory
 from ..model.errors import InputError
 from .film import film_of
+from .markup import untyped
 
 COLORS = ("#2f6db5", "#e8710a", "#1a9641", "#b5304a", "#7b52ab", "#2a9fa8", "#8c6d31", "#666666")
 PALE = "#eeeeee"
@@ -91,7 +92,7 @@ def phase(traj: Trajectory, joints: Sequence[str] | None = None, path: Any = Non
         axes.plot(q[0, i], qd[0, d], "o", color="#222222", label="start", markersize=5)
         axes.plot(q[-1, i], qd[-1, d], "s", color="#222222", fillstyle="none", label="end", markersize=6)
         axes.set(xlabel="position", ylabel="rate" if k % columns == 0 else "")
-        _plain(axes, name)
+        _plain(axes, untyped(name))
     figure.axes[0].legend(frameon=False, fontsize=8)
     for axes in figure.axes[len(names) :]:
         axes.set_visible(False)
@@ -112,7 +113,7 @@ def contact_timeline(traj: Trajectory, path: Any = None, env: int = 0, fps: floa
     axes = figure.subplots()
     _plain(axes, "Which links touch when")
     axes.set(xlabel="time (s)", xlim=(film.time[0], max(film.time[-1], 1e-9)))
-    axes.set_yticks(range(len(rows)), [film.scene.link_names[j] for j in rows])
+    axes.set_yticks(range(len(rows)), [untyped(film.scene.link_names[j]) for j in rows])
     if not rows:
         axes.text(0.5, 0.5, "nothing touches", transform=axes.transAxes, ha="center")
         return _finished(figure, path)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import base64
-import html as markup
 import json
-import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,17 +11,17 @@ from typing import Any
 import numpy as np
 
 from ..engine.rollout import Gradient, Trajectory
-from ..model.arguments import checked_path, writing
+from ..files.npz import read_npz
+from ..model.arguments import checked_path, reading, writing
 from ..model.arrays import Model, State
-from ..model.errors import InputError
 from .film import ENVIRONMENTS, FPS, Arrows, Contacts, Film, film_of
+from .markup import plain
 from .scene import KINDS, ROLES, SIZES, Piece, Scene, normals_of, unit
 
 FORMAT = "jointgrad run 1"
-# the most that is read of a file from a stranger, before memory is taken for it
-BYTES = 2_000_000_000
+# the most of a scene that is read; arrays keep to the budget
 TEXT = 20_000_000
-ARRAYS, LINKS, PIECES, ARROWS = 10_000, 20_000, 100_000, 16
+PIECES, ARROWS = 100_000, 16
 ARRAY_NAMES = ("q", "qd", "u", "time", "position", "orientation")
 TABLE = {"frame": (), "env": (), "links": (2,), "point": (3,), "force": (3,)}
 
@@ -79,57 +77,15 @@ def _packed(film: Film) -> tuple[dict[str, np.ndarray], dict]:
 
 def load_run(path: Any) -> Run:
     """Read a saved run. Nothing in it is evaluated; a file that is not what `save` writes is refused, saying why."""
-    path = checked_path(path)
-    try:
-        arrays = _arrays(path)
+    what = "a run that jointgrad saved"
+    arrays = read_npz(path, what)
+    with reading(path, what):
         scene = _json(arrays.pop("scene"))
         film = _unpacked(arrays, scene)
         q, qd, u = _number(arrays, "q"), _number(arrays, "qd"), arrays.get("u")
         if q.ndim not in (2, 3) or qd.ndim != q.ndim or qd.shape[:-1] != q.shape[:-1]:
             raise ValueError("q and qd do not have the same times and environments")
         return Run(q, qd, None if u is None else _number(arrays, "u"), film)
-    except FileNotFoundError:
-        raise InputError(f"there is no file {path}") from None
-    except (ValueError, KeyError, TypeError, AttributeError, IndexError, OSError, EOFError, RecursionError, OverflowError,
-            NotImplementedError, RuntimeError, zipfile.BadZipFile, MemoryError) as reason:  # fmt: skip
-        said = f'"{reason.args[0]}" is missing' if isinstance(reason, KeyError) and reason.args else str(reason)
-        raise InputError(f"{path} is not a run that jointgrad saved: {said or type(reason).__name__}") from None
-
-
-def _arrays(path: Path) -> dict[str, np.ndarray]:
-    """All arrays of a file; how large they will be is read from their headers first."""
-    found, total = {}, 0
-    with zipfile.ZipFile(path) as archive:
-        members = archive.infolist()
-        if len(members) > ARRAYS:
-            raise ValueError(f"it holds {len(members)} arrays, more than {ARRAYS}")
-        if len({m.filename for m in members}) < len(members):
-            raise ValueError("it holds two arrays of the same name")
-        total = sum(m.file_size for m in members)
-        if total > BYTES:
-            raise ValueError(f"it unpacks to {total / 1e6:.0f} MB, more than {BYTES / 1e6:.0f} MB")
-        for member in members:
-            with archive.open(member) as file:
-                found[member.filename.removesuffix(".npy")] = _array(file, member)
-    return found
-
-
-def _array(file: Any, member: zipfile.ZipInfo) -> np.ndarray:
-    version = np.lib.format.read_magic(file)
-    if version != (1, 0):
-        raise ValueError(f'array "{member.filename}" is of a version that is not read')
-    shape, order, dtype = np.lib.format.read_array_header_1_0(file)
-    if dtype not in (np.float64, np.int64, np.uint8) or order and len(shape) > 1:
-        raise ValueError(f'array "{member.filename}" holds {dtype}, not plain numbers')
-    size = dtype.itemsize
-    for n in shape:
-        size *= int(n)
-    if size > member.file_size or any(n < 0 for n in shape):
-        raise ValueError(f'array "{member.filename}" says it has shape {shape}, but is shorter')
-    data = file.read(size)
-    if len(data) != size:
-        raise ValueError(f'array "{member.filename}" ends early')
-    return np.frombuffer(data, dtype).reshape(shape).copy()
 
 
 def _json(text: np.ndarray) -> dict:
@@ -162,7 +118,7 @@ def _whole(arrays: dict, name: str, below: int, *shape: int | None, least: int =
 
 
 def _unpacked(arrays: dict[str, np.ndarray], scene: dict) -> Film:
-    links = _texts(scene["links"], LINKS)
+    links = _texts(scene["links"], PIECES)
     time = _number(arrays, "time", None)
     frames, n = len(time), len(links)
     if frames < 1 or (np.diff(time) <= 0).any():
@@ -206,11 +162,11 @@ def _numbers(given: Any, count: int) -> tuple[float, ...]:
 
 
 def _scene(arrays: dict, scene: dict, links: tuple[str, ...]) -> Scene:
-    still = tuple(bool(s) for s in _short(scene["is_still"], LINKS))
+    still = tuple(bool(s) for s in _short(scene["is_still"], PIECES))
     if len(still) != len(links):
         raise ValueError("it does not say of each link whether it moves")
     pieces = [_piece(arrays, k, p, len(links)) for k, p in enumerate(_short(scene["pieces"], PIECES))]
-    return Scene(links, pieces, still, list(_texts(scene["notes"], PIECES)))
+    return Scene(links, pieces, still, list(_texts(scene["notes"], PIECES))).within_budget()
 
 
 def _piece(arrays: dict, k: int, given: dict, n_links: int) -> Piece:
@@ -257,7 +213,7 @@ def write_html(film: Film, path: Any) -> Path:
     head, tail = page.split("@FILM@")
     path = Path(path)
     with writing(path):
-        path.write_text(head.replace("@TITLE@", markup.escape(film.title)) + text + tail, encoding="utf-8")
+        path.write_text(head.replace("@TITLE@", plain(film.title)) + text + tail, encoding="utf-8")
     return path
 
 

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from ..model.arrays import Model
+from ..model.budget import excess
 from ..model.description import Shape
-from ..model.errors import ModelError
+from ..model.errors import InputError, ModelError
 
 KINDS = ("plane", "sphere", "capsule", "cylinder", "ellipsoid", "box", "mesh", "points", "rod")
 ROLES = ("both", "visual", "collision", "skeleton")
@@ -32,6 +33,7 @@ PALETTE = (
     (0.52, 0.45, 0.72), (0.30, 0.65, 0.70), (0.80, 0.65, 0.28), (0.62, 0.50, 0.44),
 )  # fmt: skip
 AROUND = 32  # corners of a circle
+POINT_CORNERS = 7 * AROUND  # of the ball that stands for a point
 POINT_RADIUS = 0.008  # of a contact point without a size of its own (m)
 
 
@@ -62,6 +64,15 @@ class Piece:
     def is_collision(self) -> bool:
         return self.role in ("both", "collision")
 
+    @property
+    def n_corners(self) -> int:
+        """How many corners its triangles have, or a few more."""
+        if self.kind == "mesh" and self.vertices is not None:
+            return len(self.vertices)
+        if self.kind == "points" and self.points is not None:
+            return POINT_CORNERS * len(self.points)
+        return 24 if self.kind == "box" else 18 * AROUND
+
     def triangles(self) -> tuple[np.ndarray, np.ndarray]:
         """Corners (n, 3) in the link's frame, and indices (k, 3), counter-clockwise from outside."""
         vertices, faces = _surface(self)
@@ -82,6 +93,12 @@ class Scene:
         """All pieces with a surface of their own; planes are the ground."""
         return [p for p in self.pieces if p.kind != "plane"]
 
+    def within_budget(self) -> Scene:
+        """This scene, unless it takes too many corners to draw; they are counted, not made."""
+        if why := excess("corners", sum(p.n_corners for p in self.solids)):
+            raise InputError(f"the scene has {why}")
+        return self
+
     @property
     def planes(self) -> list[Piece]:
         return [p for p in self.pieces if p.kind == "plane"]
@@ -90,19 +107,21 @@ class Scene:
 def scene_of(model: Model, rest: tuple[np.ndarray, np.ndarray] | None = None) -> Scene:
     """What a model looks like. `rest` is (position (n, 3), rotation (n, 3, 3)) of the links at the start; with it, rods are
     drawn along links that have no shape of their own."""
-    tree = model.topology.tree
+    from ..files.mesh import Meshes
+
+    tree, meshes = model.topology.tree, Meshes()
     scene = Scene(model.link_names, is_still=tuple(b == tree["n_bodies"] for b in tree["link_body"]))
     for link, shape in model.topology.looks:
         try:
-            scene.pieces.append(_piece(link, shape, scene))
+            scene.pieces.append(_piece(link, shape, meshes))
         except ModelError as reason:
             scene.notes.append(f'link "{model.link_names[link]}": {reason}')
     if rest is not None:
         scene.pieces += _skeleton(model, scene, *rest)
-    return scene
+    return scene.within_budget()
 
 
-def _piece(link: int, shape: Shape, scene: Scene) -> Piece:
+def _piece(link: int, shape: Shape, meshes: Any) -> Piece:
     if shape.kind not in SIZES:
         raise ModelError(f'shapes of kind "{shape.kind}" are not drawn')
     size = tuple(float(s) for s in shape.size)[: SIZES[shape.kind]]
@@ -111,7 +130,8 @@ def _piece(link: int, shape: Shape, scene: Scene) -> Piece:
     place = tuple(map(float, shape.position)), unit(shape.orientation)
     piece = Piece(link, shape.kind, size, *place, _color(link, shape), shape.role)
     if shape.kind == "mesh":
-        piece.vertices, piece.faces = _mesh(shape)
+        mesh = meshes.load(shape.mesh, shape.size)
+        piece.vertices, piece.faces = mesh.vertices, mesh.faces
     if shape.kind == "points":
         piece.points = np.asarray(shape.points, dtype=np.float64).reshape(-1, 3)
     return piece
@@ -123,13 +143,6 @@ def _color(link: int, shape: Shape) -> tuple[float, ...]:
     if given == (0.5, 0.5, 0.5, 1.0) and shape.kind != "plane":
         return (*PALETTE[link % len(PALETTE)], 1.0)
     return tuple(min(max(c, 0.0), 1.0) for c in given)
-
-
-def _mesh(shape: Shape) -> tuple[np.ndarray, np.ndarray]:
-    from ..files.mesh import load_mesh
-
-    mesh = load_mesh(shape.mesh, shape.size)
-    return mesh.vertices, mesh.faces
 
 
 def _skeleton(model: Model, scene: Scene, position: np.ndarray, turn: np.ndarray) -> list[Piece]:

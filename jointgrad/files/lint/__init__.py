@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import re
 import warnings
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ import numpy as np
 from ...model.description import Description
 from ...model.errors import ModelError, UnsupportedWarning
 from ..urdf import load_urdf
-from ..xml import Element, FileError, MissingFileError, parse, path_or_text
+from ..xml import Element, FileError, Folders, MissingFileError, parse, path_or_text
 from . import mjcf, urdf
 from .bodies import check_bodies
 from .finding import Finding, Notebook, counts, listed
@@ -31,7 +30,7 @@ __all__ = ["Finding", "exit_code", "fix", "lint", "report"]
 REPORT_US = "this is a fault of jointgrad: please report it with the file"
 
 
-def lint(source: Any, *, search_roots: Sequence[str | Path] = ()) -> list[Finding]:
+def lint(source: Any, *, search_roots: Folders = ()) -> list[Finding]:
     """What is suspicious about a URDF or MJCF file (a path, an open file, or the text), in the order of the file; or about a
     Description, whose places have no lines.
 
@@ -51,7 +50,7 @@ def lint(source: Any, *, search_roots: Sequence[str | Path] = ()) -> list[Findin
     return notes.in_order()
 
 
-def _lint(source: Any, search_roots: Sequence[str | Path], notes: Notebook) -> None:
+def _lint(source: Any, search_roots: Folders, notes: Notebook) -> None:
     root = parse(source)
     notes.file = root.file
     if root.tag == "robot":
@@ -82,7 +81,7 @@ def _check_robot(robot: Description, notes: Notebook) -> None:
     check_overlaps(robot, tree, notes)
 
 
-def _load(source: Any, root: Element, search_roots: Sequence[str | Path], notes: Notebook) -> Description:
+def _load(source: Any, root: Element, search_roots: Folders, notes: Notebook) -> Description:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UnsupportedWarning)
         if root.tag == "robot":
@@ -100,7 +99,7 @@ def _load(source: Any, root: Element, search_roots: Sequence[str | Path], notes:
     return robot
 
 
-def _load_mjcf(source: Any, search_roots: Sequence[str | Path], notes: Notebook) -> Description:
+def _load_mjcf(source: Any, search_roots: Folders, notes: Notebook) -> Description:
     from ..mjcf import load_mjcf
 
     try:
@@ -113,8 +112,8 @@ def _load_mjcf(source: Any, search_roots: Sequence[str | Path], notes: Notebook)
 
 
 def _add_missing_meshes(robot: Description, notes: Notebook) -> None:
-    meshes = {s.mesh for link in robot.links.values() for s in link.shapes if s.kind == "mesh"}
-    if missing := sorted(m for m in meshes if not os.path.isfile(m)):
+    meshes = {s.reference for link in robot.links.values() for s in link.shapes if s.kind == "mesh" and not s.mesh}
+    if missing := sorted(meshes):
         message = f"{len(missing)} meshes are not found: {listed(missing, 3)}; inertias are not compared with them"
         notes.add("mesh-missing", "note", None, "", message, "put them beside the file, or pass search_roots")
 

@@ -87,7 +87,7 @@ def _check_link(link: Link, tree: Tree, notes: Notebook) -> None:
     largest = float(np.linalg.eigvalsh(tensor(link.inertia))[2])
     if largest <= POINT * link.mass:
         _add_point(link, tree.groups[group], tree, notes)
-    elif (solid := solid_of(link)) is not None:
+    elif (solid := solid_of(link, notes.meshes)) is not None:
         _compare(link, solid, notes)
     elif not GYRATION[0] < (radius := math.sqrt(largest / link.mass)) < GYRATION[1]:
         message = (

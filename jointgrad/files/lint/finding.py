@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from ..mesh import Meshes
 from ..xml import Element
 
 SEVERITIES = ("error", "warning", "note")
@@ -33,6 +34,7 @@ class Notebook:
     file: str
     links: dict[str, Element] = field(default_factory=dict)
     joints: dict[str, Element] = field(default_factory=dict)
+    meshes: Meshes = field(default_factory=Meshes)  # those that were read
     lacks_meshes: bool = False  # so that masses and shapes may be incomplete
     entries: list[tuple[tuple, Finding]] = field(default_factory=list)
 

@@ -12,6 +12,7 @@ from ...algebra.rotation import matrix
 from ...model.description import Link, Shape
 from ...model.errors import ModelError
 from ...model.solids import SOLIDS, moments_per_mass, volume
+from ..mesh import Meshes, convex_hull, mass_properties
 
 LARGEST_MESH = 20_000_000  # bytes
 
@@ -40,7 +41,7 @@ def tensor(inertia: Sequence[float]) -> np.ndarray:
     return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]], dtype=np.float64)
 
 
-def solid_of(link: Link) -> Solid | None:
+def solid_of(link: Link, meshes: Meshes | None = None) -> Solid | None:
     """What is seen, if it is made of primitives, else what touches, else what is seen or touches in meshes that are there;
     None where there is nothing."""
     has_mesh = any(s.kind not in (*SOLIDS, "plane") for s in link.shapes)
@@ -51,7 +52,8 @@ def solid_of(link: Link) -> Solid | None:
     for roles in (("collision", "both"), ("visual", "both")):
         shapes = [s for s in link.shapes if s.role in roles and s.kind != "plane"]
         if shapes and all(s.kind in SOLIDS or os.path.isfile(s.mesh) for s in shapes):
-            pieces = [_primitive(s) if s.kind in SOLIDS else _mesh(s) for s in shapes]
+            files = meshes or Meshes()
+            pieces = [_primitive(s) if s.kind in SOLIDS else _mesh(s, files) for s in shapes]
             found = [piece for piece in pieces if piece is not None]
             if len(found) == len(pieces):
                 return _joined(found, not all(piece.is_exact for piece in found))
@@ -75,14 +77,12 @@ def _primitive(shape: Shape) -> Piece:
     return Piece(volume(shape.kind, size), np.array(_floats(shape.position)), inertia, R)
 
 
-def _mesh(shape: Shape) -> Piece | None:
+def _mesh(shape: Shape, meshes: Meshes) -> Piece | None:
     """What a closed mesh bounds; of an open one, its convex hull. None where it cannot be read or is too large to be quick."""
-    from ..mesh import convex_hull, load_mesh, mass_properties
-
     try:
         if os.path.getsize(shape.mesh) > LARGEST_MESH:
             return None
-        mesh = load_mesh(shape.mesh, _floats(shape.size) or (1.0, 1.0, 1.0))
+        mesh = meshes.load(shape.mesh, _floats(shape.size) or (1.0, 1.0, 1.0))
         is_closed = mesh.is_closed
         extent, centre, inertia = mass_properties(mesh if is_closed else convex_hull(mesh), density=1.0)
     except (ModelError, OSError):

@@ -5,12 +5,12 @@ What is not simulated yet is listed in one warning; what would change the motion
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from ...model.description import Description
 from ...model.errors import ModelError
 from ...model.world import World
+from ..xml import Folders
 from .body import Builder, Scope
 from .inertia import inertia_box
 from .report import Report, UnsupportedError
@@ -29,7 +29,7 @@ SECTIONS = (
 def load_mjcf(
     source: Any,
     *,
-    search_roots: Sequence[Any] = (),
+    search_roots: Folders = (),
     missing_meshes: str = "error",
     allow_unsupported: bool = False,
 ) -> Description:
@@ -45,7 +45,7 @@ def load_mjcf(
 def load_world(
     source: Any,
     *,
-    search_roots: Sequence[Any] = (),
+    search_roots: Folders = (),
     missing_meshes: str = "error",
     allow_unsupported: bool = False,
 ) -> World:
@@ -56,7 +56,7 @@ def load_world(
     return World(settings["gravity"], settings["timestep"], integrator(settings), *medium).add(robot)
 
 
-def _load(source: Any, search_roots: Sequence[Any], missing_meshes: str, allow_unsupported: bool) -> Description:
+def _load(source: Any, search_roots: Folders, missing_meshes: str, allow_unsupported: bool) -> Description:
     if missing_meshes not in ("error", "skip"):
         raise ModelError(f'missing_meshes must be "error" or "skip", but is {missing_meshes!r}')
     main = read(source, search_roots)

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ...model.budget import excess, present
 from ...model.description import Description, Joint, Link
+from ..mesh import Meshes
 from ..xml import Element
 from .geom import Matter, field_size, matter_of, shape_of, weighed
 from .inertia import TINY_MASS, align, set_inertia
@@ -30,7 +32,6 @@ from .source import Source
 from .words import checked
 
 WORLD = "world"
-PARTS = 100_000  # bodies, joints, geoms and sites that a file may grow to by <replicate>
 DEPTH = 300  # bodies in bodies
 JOINTS = {"hinge": "revolute", "slide": "prismatic", "ball": "spherical", "free": "free"}
 
@@ -62,9 +63,12 @@ class Builder:
     robot: Description
     report: Report
     missing_meshes: str = "error"
-    grown: int = 0
+    grown: float = 0
+    most_parts: float = field(default_factory=lambda: present().parts)
     # per kind and name in the file: the scopes under which it is there
     scopes: dict[tuple[int, str, str], list[Scope]] = field(default_factory=dict)
+    found: dict[tuple, dict[Scope, None]] = field(default_factory=dict)  # answers of `scopes_of`
+    numbers: dict[tuple[int, str], int] = field(default_factory=dict)  # that names without an own one have come to
     order: dict[tuple[str, str], int] = field(default_factory=dict)  # in which the scopes came, by prefix and suffix
     types: dict[str, str] = field(default_factory=dict)  # of joints
     ranges: dict[str, tuple[float, float]] = field(default_factory=dict)  # of joints, whether limited or not
@@ -74,6 +78,13 @@ class Builder:
     tendon_ranges: dict[str, tuple[float, float]] = field(default_factory=dict)  # whether limited or not
     pull_limits: dict[str, tuple[float, float]] = field(default_factory=dict)  # actuatorfrcrange of tendons
     attached: list[Scope] = field(default_factory=list)
+    meshes: Meshes = field(default_factory=Meshes)
+
+    def grow(self, element: Element, count: float = 1) -> None:
+        """Count parts before they are made: copies, and what follows copies, grow faster than the file."""
+        self.grown += count
+        if self.grown > self.most_parts:
+            raise element.error(f"the file grows to {excess('parts', self.grown)}")
 
     # what is inside a body ----------------------------------------------------------------------------------------------
 
@@ -81,9 +92,7 @@ class Builder:
         """The elements of a body with frames resolved and copies made."""
         c = scope.source.compiler
         for child in element.children:
-            self.grown += 1
-            if self.grown > PARTS:
-                raise child.error(f"the file grows to more than {PARTS} parts, the most that is read")
+            self.grow(child)
             checked(child)
             if child.tag == "frame":
                 own = compose(frame, pose(child, c.degrees, c.sequence))
@@ -103,6 +112,7 @@ class Builder:
         count = element.number("count")
         if count is None or count < 1 or count != int(count):
             raise element.error("<replicate> needs a count of one or more")
+        self.grow(element, count)
         c = scope.source.compiler
         step = element.floats("offset", 3, ORIGIN)
         angles = [a * (math.pi / 180 if c.degrees else 1.0) for a in element.floats("euler", 3, ORIGIN)]
@@ -219,10 +229,7 @@ class Builder:
             if name in taken or (kind == "body" and name == WORLD):
                 raise element.error(f'two {kind} elements are called "{name}"; give one another name')
             return name
-        name, number = otherwise, 1
-        while name in taken:
-            name, number = f"{otherwise}_{number}", number + 1
-        return name
+        return self._free_name(otherwise, taken)
 
     # geoms and sites ----------------------------------------------------------------------------------------------------
 
@@ -306,9 +313,11 @@ class Builder:
             place = IDENTITY
 
     def _free_name(self, name: str, taken: dict[str, Any] | None = None) -> str:
-        number, wanted = 1, name
-        while wanted in (self.robot.joints if taken is None else taken):
+        taken = self.robot.joints if taken is None else taken
+        number, wanted = self.numbers.get((id(taken), name), 1), name
+        while wanted in taken:
             wanted, number = f"{name}_{number}", number + 1
+        self.numbers[id(taken), name] = number  # the next of this name need not try them again
         return wanted
 
     def _is_aligned(self, joints: list[Part], inside: list[Part], everywhere: bool) -> bool:
@@ -371,10 +380,19 @@ class Builder:
         joint.position, joint.orientation = compose(placed, back)  # type: ignore[arg-type]
 
 
-def scopes_of(builder: Builder, scope: Scope, kind: str, name: str) -> list[Scope]:
-    """Where a thing of this name is, among what came in under this scope; copies make it several."""
-    found = builder.scopes.get((id(scope.source), kind, name), [])
-    return [s for s in found if s.prefix.startswith(scope.prefix) and s.suffix.endswith(scope.suffix)]
+def scopes_of(builder: Builder, scope: Scope, kind: str, name: str) -> dict[Scope, None]:
+    """Where a thing of this name is, in order, among what came in under this scope; copies make it several."""
+    there = builder.scopes.get((id(scope.source), kind, name), [])
+    key = scope, kind, name, len(there)
+    if key not in builder.found:
+        mine = (s for s in there if s.prefix.startswith(scope.prefix) and s.suffix.endswith(scope.suffix))
+        builder.found[key] = dict.fromkeys(mine)
+    return builder.found[key]
+
+
+def nearest(scope: Scope, there: dict[Scope, None]) -> Scope:
+    """The scope itself where a thing is there, else the first in which it is."""
+    return scope if scope in there else next(iter(there))
 
 
 def is_limited(element: Element, name: str, bounds: tuple[float, float], autolimits: bool) -> bool:

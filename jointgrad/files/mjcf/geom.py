@@ -18,6 +18,7 @@ CONTACT_NUMBERS = (
     "contype", "conaffinity", "condim", "priority", "solmix", "solref",
     "solimp", "margin", "gap", "friction", "surfacevel", "adhesion",
 )  # fmt: skip
+WHOLE = ("contype", "conaffinity", "condim", "priority")  # of them, those that are one whole number
 SLIDING_TURNING_ROLLING = (1.0, 0.005, 0.0001)
 GREY = (0.5, 0.5, 0.5, 1.0)
 
@@ -74,6 +75,8 @@ def _contact(element: Element) -> dict:
     kept = {}
     for name in CONTACT_NUMBERS:
         values = element.floats(name, None, None, finite=False)
+        if values and name in WHOLE and not (len(values) == 1 and abs(values[0]) < 2**31 and values[0] % 1 == 0):
+            raise element.error(f'<{element.tag} {name}="{_text(values)}">: expected one whole number')
         if values:
             kept[name] = values[0] if len(values) == 1 else values
     if "fluidshape" in element.attributes:

@@ -27,7 +27,7 @@ def mesh_shape(
     if shape.kind == "sdf":
         report.ignores("signed distance field (contact)")
     scale = asset.floats("scale", 3, (1.0, 1.0, 1.0))
-    shape = replace(shape, kind="mesh", size=scale, mesh=element.attributes["mesh"])
+    shape = replace(shape, kind="mesh", size=scale, mesh="", reference=element.attributes["mesh"])
     if "file" in asset.attributes:
         compiler, name = scope.source.compiler, asset.attributes["file"].replace("\\", "/")
         if compiler.strip_path:
@@ -39,32 +39,30 @@ def mesh_shape(
                 raise
             report.ignores("missing mesh, and its mass" if wants_matter else "missing mesh")
             return None
-        shape.mesh = str(path)
+        shape.mesh, shape.reference = str(path), ""
     if not wants_matter or element.number("mass", 1.0) == 0 or element.number("density", 1.0) == 0:
         return shape, None
-    return shape, _matter(report, element, asset, shape)
+    return shape, _matter(builder, element, asset, shape)
 
 
 def _asset(element: Element, scope: Any) -> Element:
     wanted = element.attributes["mesh"]
-    for asset in scope.source.items("asset"):
-        if asset.tag == "mesh":
-            asset = scope.source.defaults.resolved(asset, "main")
-            file = asset.get("file", "").replace("\\", "/")
-            if asset.get("name", PurePosixPath(file).stem) == wanted:
-                return asset
+    if wanted in (known := scope.source.mesh_assets):
+        return known[wanted]
     raise element.error(f'<geom> refers to the mesh "{wanted}", which is not in <asset>')
 
 
-def _matter(report: Any, element: Element, asset: Element, shape: Shape) -> Matter | None:
-    corners, faces, is_shell = _triangles(report, asset, shape)
+def _matter(builder: Any, element: Element, asset: Element, shape: Shape) -> Matter | None:
+    corners, faces, is_shell = _triangles(builder, asset, shape)
     if corners is None:
         return None
     turn = np.array(matrix(unit(asset.floats("refquat", 4, NO_TURN))))
     corners = (corners - np.array(asset.floats("refpos", 3, ORIGIN))) @ turn * np.array(shape.size)
     extent, com, inertia = _weight(corners[faces], asset.get("inertia", "legacy"), is_shell)
     if not extent > 0:
-        raise asset.error(f'the mesh "{shape.mesh}" bounds no volume; inertia="shell" weighs its surface')
+        raise asset.error(
+            f'the mesh "{shape.mesh or shape.reference}" bounds no volume; inertia="shell" weighs its surface'
+        )
     moments, axes = np.linalg.eigh(inertia)
     axes[:, 2] *= np.linalg.det(axes)  # right-handed
     mass = element.number("mass", element.number("density", 1000.0) * extent)
@@ -73,18 +71,18 @@ def _matter(report: Any, element: Element, asset: Element, shape: Shape) -> Matt
     return Matter(mass, (x, y, z), compose((shape.position, shape.orientation), own))  # type: ignore[arg-type]
 
 
-def _triangles(report: Any, asset: Element, shape: Shape) -> tuple[Any, Any, bool]:
+def _triangles(builder: Any, asset: Element, shape: Shape) -> tuple[Any, Any, bool]:
     """Corners (n, 3) before scale, as the single precision that MuJoCo keeps, and triangles (k, 3)."""
     faces: np.ndarray | None
     if "file" in asset.attributes:
-        from ..mesh import load_mesh
-
-        mesh = load_mesh(shape.mesh)
+        mesh = builder.meshes.load(shape.mesh)
         corners, faces = mesh.vertices, mesh.faces
     elif "vertex" in asset.attributes:
         corners, faces = _written(asset)
     else:
-        report.changes("mass that follows from a builtin mesh" if "builtin" in asset.attributes else "mesh of a plugin")
+        builder.report.changes(
+            "mass that follows from a builtin mesh" if "builtin" in asset.attributes else "mesh of a plugin"
+        )
         return None, None, False
     kind = asset.get("inertia", "legacy")
     if kind not in ("legacy", "exact", "convex", "shell"):

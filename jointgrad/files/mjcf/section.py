@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from ...model.budget import excess
 from ...model.description import INFINITE, Actuator, Description
+from ...model.errors import ModelError
 from ..xml import Element
-from .body import WORLD, Builder, Scope, is_limited, scopes_of
+from .body import WORLD, Builder, Scope, is_limited, nearest, scopes_of
 from .drive import Drive, taught
 from .mass import initial_mass_matrix
 from .source import DRIVES, Source
@@ -25,6 +27,7 @@ REFERENCES = {
     "pair": (("geom1", "geom"), ("geom2", "geom")),
     "exclude": (("body1", "body"), ("body2", "body")),
 }
+REQUIRED = {"joint": ("joint1",), "tendon": ("tendon1",), "pair": ("geom1", "geom2"), "exclude": ("body1", "body2")}
 
 
 # options ---------------------------------------------------------------------------------------------------------------
@@ -132,6 +135,7 @@ def actuators(builder: Builder, scope: Scope, settings: dict[str, Any], is_main:
         found = scopes_of(builder, scope, what, drive.target)
         if not found and is_main and not builder.report.changed:
             raise element.error(f'<{element.tag}> drives {what} "{drive.target}", which does not exist')
+        builder.grow(element, len(found))
         made += [(0 if s == scope else 1 + builder.order[s.prefix, s.suffix], s, element, drive) for s in found]
     for _, where, element, drive in sorted(made, key=lambda one: one[0]):
         _actuator(builder, where, element, drive, settings)
@@ -243,15 +247,10 @@ def _moved(actuator: Actuator, robot: Description) -> list[tuple[str, float, int
     return [(actuator.joint, 1.0, actuator.component)]
 
 
-def _limit_effort(builder: Builder, joint: str) -> None:
+def _limit_effort(builder: Builder, joint: str, drives: list[Actuator]) -> None:
     """actuatorfrcrange clamps all that actuators do to a joint; with one actuator that is a limit of its force."""
     low, high = builder.effort[joint]
     builder.robot.joints[joint].effort_limit = max(abs(low), abs(high))
-    drives = [
-        a
-        for a in builder.robot.actuators.values()
-        if any(c and joint == moved for moved, c, _ in _moved(a, builder.robot))
-    ]
     if len(drives) > 1:
         builder.report.changes("actuatorfrcrange of a joint with several actuators")
     elif any(a.tendon for a in drives):
@@ -261,9 +260,8 @@ def _limit_effort(builder: Builder, joint: str) -> None:
         drives[0].force_limit = tuple(min(max(x, first), last) for x in drives[0].force_limit)
 
 
-def _limit_pull(builder: Builder, tendon: str) -> None:
+def _limit_pull(builder: Builder, tendon: str, drives: list[Actuator]) -> None:
     """actuatorfrcrange of a tendon clamps the forces of its actuators, without their gears."""
-    drives = [a for a in builder.robot.actuators.values() if a.tendon == tendon]
     if len(drives) > 1:
         builder.report.changes("actuatorfrcrange of a tendon with several actuators")
     elif drives:
@@ -272,10 +270,16 @@ def _limit_pull(builder: Builder, tendon: str) -> None:
 
 
 def limit_efforts(builder: Builder) -> None:
+    of_joint: dict[str, list[Actuator]] = {}
+    of_tendon: dict[str, list[Actuator]] = {}
+    for actuator in builder.robot.actuators.values():
+        of_tendon.setdefault(actuator.tendon, []).append(actuator)
+        for joint in {moved for moved, c, _ in _moved(actuator, builder.robot) if c}:
+            of_joint.setdefault(joint, []).append(actuator)
     for joint in builder.effort:
-        _limit_effort(builder, joint)
+        _limit_effort(builder, joint, of_joint.get(joint, []))
     for tendon in builder.pull_limits:
-        _limit_pull(builder, tendon)
+        _limit_pull(builder, tendon, of_tendon.get(tendon, []))
 
 
 def dampings(builder: Builder) -> None:
@@ -283,6 +287,9 @@ def dampings(builder: Builder) -> None:
     which is the time constant and the ratio that a joint is to have."""
     if not builder.ratios and not builder.damping_ratios:
         return
+    count = sum({"fixed": 0, "spherical": 3, "free": 6}.get(j.kind, 1) for j in builder.robot.joints.values())
+    if why := excess("rows", count):
+        raise ModelError(f"a damping ratio needs the robot's mass matrix, which has {why}")
     M, first = initial_mass_matrix(builder.robot)
     try:
         inverse = np.linalg.inv(M)
@@ -323,6 +330,8 @@ def _constraint(builder: Builder, scope: Scope, element: Element, section: str, 
         builder.report.changes(f"<{tag}> of <{section}>")
         return
     resolved = scope.source.defaults.resolved(element, "main", "pair" if section == "contact" else "equality")
+    for attribute in REQUIRED.get(tag, ()):
+        resolved.require(attribute)
     references = [(a, k, resolved.attributes[a]) for a, k in REFERENCES[tag] if a in resolved.attributes]
     found = [scopes_of(builder, scope, kind, name) for _, kind, name in references]
     for (_, kind, name), there in zip(references, found, strict=True):
@@ -330,12 +339,14 @@ def _constraint(builder: Builder, scope: Scope, element: Element, section: str, 
             if is_main and not builder.report.changed:  # else it may be in what is left out
                 raise element.error(f'<{tag}> refers to the {kind} "{name}", which does not exist')
             return
-    for where in next((there for there in found if there), [scope]):
+    places = next((there for there in found if there), {scope: None})
+    builder.grow(element, len(places))
+    for where in places:
         kept: dict[str, Any] = {"kind": KEPT.get(tag, tag)}
         for name, value in resolved.attributes.items():
             kept[name] = value if name in ("name", "class") else _value(value)
         for (attribute, _, name), there in zip(references, found, strict=True):
-            kept[attribute] = (where if where in there else there[0]).named(name) if there else name
+            kept[attribute] = nearest(where, there).named(name) if there else name
         builder.robot.constraints.append(kept)
 
 
@@ -363,8 +374,9 @@ def keyframes(builder: Builder, source: Source) -> None:
             "ball": [1.0, 0.0, 0.0, 0.0],
         }.get(kind, [float(joint.initial or 0.0)])  # type: ignore[arg-type]
     nv = sum({7: 6, 4: 3}.get(lengths.get(k, 1), 1) for k in builder.types.values())
+    initial = {"q": tuple(start), "qd": (0.0,) * nv, "u": (0.0,) * len(robot.actuators)}
     for number, element in enumerate(source.items("keyframe")):
-        state = {"q": tuple(start), "qd": (0.0,) * nv, "u": (0.0,) * len(robot.actuators)}
+        state = dict(initial)
         for ours, theirs in (("q", "qpos"), ("qd", "qvel"), ("u", "ctrl")):
             values = element.floats(theirs, None, None)
             if values is None:
@@ -376,6 +388,7 @@ def keyframes(builder: Builder, source: Source) -> None:
                 raise element.error(
                     f"{theirs} of a key has {len(values)} numbers, but the model has {len(state[ours])}"
                 )
+            builder.grow(element, len(state[ours]) - len(values))
             state[ours] = (*values, *state[ours][len(values) :])
         robot.keyframes[element.get("name", f"key{number}")] = state
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
-from ..xml import Element, FileError, confined, folder_of, parse
+from ...model.budget import excess
+from ..xml import Element, FileError, Folders, confined, folder_of, parse, roots_of
 from .drive import Drive, taught
 from .pose import ALTERNATIVES
 from .words import checked
@@ -95,6 +97,16 @@ class Source:
     def items(self, section: str) -> list[Element]:
         return [item for part in self.root.all(section) for item in part.children]
 
+    @functools.cached_property
+    def mesh_assets(self) -> dict[str, Element]:
+        """Meshes by name, the first of each; one without a name is called as its file is."""
+        found: dict[str, Element] = {}
+        for asset in (a for a in self.items("asset") if a.tag == "mesh"):
+            asset = self.defaults.resolved(asset, "main")
+            file = asset.get("file", "").replace("\\", "/")
+            found.setdefault(asset.get("name", PurePosixPath(file).stem), asset)
+        return found
+
     def path(self, name: str, element: Element, below: str = "") -> Path:
         """A file that this one refers to."""
         try:
@@ -122,14 +134,13 @@ class Source:
         return self.models[name]
 
 
-def read(source: Any, search_roots: Sequence[Any]) -> Source:
+def read(source: Any, search_roots: Folders) -> Source:
     root = parse(source)
     if root.tag == "robot":
         raise root.error("this is a URDF file; load it with jointgrad.load or load_urdf")
     if root.tag != "mujoco":
         raise root.error(f"an MJCF file begins with <mujoco>, but this one with <{root.tag}>")
-    folder = folder_of(source)
-    roots = [Path(p) for p in ([folder] if folder is not None else []) + list(search_roots)]
+    folder, roots = folder_of(source), roots_of(source, search_roots)
     found = Source(root, folder, roots)
     root.children = _with_includes(root.children, folder, roots, set(), 0)
     for section in found.sections("compiler"):
@@ -215,14 +226,16 @@ def _read_default(section: Element, source: Source, parent: str | None) -> None:
             raise section.error("a <default> inside another needs a class")
         if name in d.attributes:
             raise section.error(f'there are two default classes called "{name}"; give one another name')
-        d.attributes[name] = {tag: dict(values) for tag, values in d.attributes[parent].items()}
+        if why := excess("classes", len(d.attributes) + 1):
+            raise section.error(f"there are at least {why}")
+        # attributes are not changed once they are there, so that classes may share them
+        d.attributes[name] = dict(d.attributes[parent])
         d.drives[name] = d.drives[parent].copy()
     for item in section.children:
         checked(item)
         if item.tag in DRIVES:
             taught(d.drives[name], item)
         elif item.tag != "default":
-            own = d.attributes[name].setdefault(item.tag, {})
-            d.attributes[name][item.tag] = merged(own, item.attributes)
+            d.attributes[name][item.tag] = merged(d.attributes[name].get(item.tag, {}), item.attributes)
     for item in section.all("default"):
         _read_default(item, source, name)

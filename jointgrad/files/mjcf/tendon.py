@@ -6,7 +6,7 @@ from typing import Any
 
 from ...model.description import Tendon
 from ..xml import Element
-from .body import Builder, Scope, is_limited, scopes_of
+from .body import Builder, Scope, is_limited, nearest, scopes_of
 
 # of a spatial tendon these act through its path, which is not simulated; the inertia of any tendon couples joints
 PASSIVE = ("stiffness", "damping")
@@ -19,6 +19,7 @@ def tendons(builder: Builder, scope: Scope, is_main: bool) -> None:
             raise element.error(f"<{element.tag}> is not a tendon")
         resolved = scope.source.defaults.resolved(element, "main", "tendon")
         for where in _places(builder, scope, element, is_main):
+            builder.grow(element, 1 + len(element.children))
             _tendon(builder, where, resolved)
 
 
@@ -33,7 +34,7 @@ def _places(builder: Builder, scope: Scope, element: Element, is_main: bool) -> 
                 raise part.error(f'a tendon refers to the {part.tag} "{name}", which does not exist')
             if not there:
                 return []
-            places = places or there
+            places = places or list(there)
     return places
 
 
@@ -69,16 +70,16 @@ def _scoped(builder: Builder, scope: Scope, part: Element) -> dict[str, str]:
     said = dict(part.attributes)
     for attribute, kind in (("site", "site"), ("geom", "geom"), ("sidesite", "site")):
         if attribute in said:
-            there = scopes_of(builder, scope, kind, said[attribute]) or [scope]
-            said[attribute] = (scope if scope in there else there[0]).named(said[attribute])
+            there = scopes_of(builder, scope, kind, said[attribute]) or {scope: None}
+            said[attribute] = nearest(scope, there).named(said[attribute])
     return said
 
 
 def _sum_of_joints(builder: Builder, scope: Scope, element: Element, name: str) -> Tendon:
     terms = []
     for part in element.all("joint"):
-        there = scopes_of(builder, scope, "joint", part.require("joint")) or [scope]
-        joint = (scope if scope in there else there[0]).named(part.require("joint"))
+        there = scopes_of(builder, scope, "joint", part.require("joint")) or {scope: None}
+        joint = nearest(scope, there).named(part.require("joint"))
         if builder.types[joint] not in ("hinge", "slide"):
             builder.report.changes(f"fixed tendon over a {builder.types[joint]} joint")
         terms.append((joint, part.number("coef", 1.0)))

@@ -9,7 +9,7 @@ from typing import Any
 
 from ...model.description import INFINITE, Description, Joint, Link, Shape
 from ...model.errors import ModelError, UnsupportedWarning, warn_caller
-from ..xml import Element, FileError, MissingFileError, confined, folder_of, parse
+from ..xml import Element, FileError, Folders, MissingFileError, confined, parse, roots_of
 from .quantities import (
     GREY,
     LARGEST,
@@ -54,17 +54,18 @@ OTHER_PHYSICS = {"contact", "loop_joint", "closed_loop", "spring", "stiffness", 
 def load_urdf(
     source: Any,
     *,
-    search_roots: Sequence[str | Path] = (),
+    search_roots: Folders = (),
     missing_meshes: str = "error",
     base: str | None = None,
     actuators: bool = True,
 ) -> Description:
     """The robot of a URDF file: a path, an open file, or the text itself.
 
-    Meshes are looked for in the file's folder and in `search_roots`, where package://name/file means name/file below one of
-    them; a mesh that is there is named by its path, and none is opened. A collision mesh that is nowhere is an error, or, with
-    missing_meshes="skip", one line of the warning that tells what was not read. `base` is "fixed" (default) or "free".
-    Every movable joint of one degree of freedom that mimics no other gets a torque actuator of its name.
+    Meshes are looked for in the file's folder and in `search_roots` (a folder or several), where package://name/file means
+    name/file below one of them; a mesh that is there is named by its path, one that is not has none, and none is opened. A
+    collision mesh that is nowhere is an error, or, with missing_meshes="skip", one line of the warning that tells what was not
+    read. `base` is "fixed" (default) or "free". Every movable joint of one degree of freedom that mimics no other gets a torque
+    actuator of its name.
     """
     if missing_meshes not in ("error", "skip"):
         raise ModelError(f'missing_meshes is "error" or "skip", but got {missing_meshes!r}')
@@ -73,10 +74,7 @@ def load_urdf(
     root = parse(source)
     if root.tag != "robot":
         raise root.error(f"this is not URDF: the outermost element is <{root.tag}>, not <robot>")
-    folder = folder_of(source)
-    return _Reader(root, [*([folder] if folder else []), *map(Path, search_roots)], missing_meshes).robot(
-        base, actuators
-    )
+    return _Reader(root, roots_of(source, search_roots), missing_meshes).robot(base, actuators)
 
 
 class _Reader:
@@ -156,27 +154,28 @@ class _Reader:
             return None
         position, orientation = pose_of(element)
         size: tuple[float, ...] = ()
-        mesh = ""
+        mesh = reference = ""
         if form.tag == "mesh":
-            size, mesh = scale_of(form), self._mesh(form, role)
+            size, (mesh, reference) = scale_of(form), self._mesh(form, role)
         elif form.tag == "plane":
             orientation = product(orientation, turn_from_z(form.floats("normal", 3, (0.0, 0.0, 1.0)), form))
         else:
             size = size_of(form)
         color = self._color(element) if role == "visual" else GREY
-        return Shape(form.tag, size, position, orientation, element.get("name", ""), role, mesh, color)
+        name = element.get("name", "")
+        return Shape(form.tag, size, position, orientation, name, role, mesh, color, reference=reference)
 
-    def _mesh(self, element: Element, role: str) -> str:
-        """The path of a mesh, or, where there is none, what the file calls it."""
+    def _mesh(self, element: Element, role: str) -> tuple[str, str]:
+        """The path of a mesh and nothing, or, where there is none, nothing and what the file calls it."""
         reference = element.require("filename").strip()
         try:
-            return str(found_mesh(reference, self.roots))
+            return str(found_mesh(reference, self.roots)), ""
         except FileError as reason:
             if role == "collision" and self.missing_meshes == "error":
                 message = f'{element.file}:{element.line}: {reason}; or load with missing_meshes="skip"'
                 raise MissingFileError(message) from None
             self.missing.append(reference)
-            return reference
+            return "", reference
 
     def _material(self, element: Element) -> tuple[float, ...] | None:
         self._note_unread(element)
@@ -267,7 +266,7 @@ class _Reader:
 
 def _form(s: Shape) -> tuple:
     """What a visual and a collision shape have in common where one body is both."""
-    return s.kind, tuple(s.size), tuple(s.position), tuple(s.orientation), s.name, s.mesh
+    return s.kind, tuple(s.size), tuple(s.position), tuple(s.orientation), s.name, s.mesh, s.reference
 
 
 def _listed(counts: Any) -> str:

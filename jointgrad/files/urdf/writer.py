@@ -138,7 +138,7 @@ def _shape_line(link: Link, shape: Shape, role: str, colors: dict) -> str:
     form = {
         "box": lambda: f'size="{_row([2 * v for v in size])}"',
         "sphere": lambda: f'radius="{_row(size)}"',
-        "mesh": lambda: f'filename={quoteattr(shape.mesh)} scale="{_row(size or (1, 1, 1))}"',
+        "mesh": lambda: f'filename={quoteattr(shape.mesh or shape.reference)} scale="{_row(size or (1, 1, 1))}"',
     }.get(shape.kind, lambda: f'radius="{_row(size[:1])}" length="{_row([2 * size[1]])}"')()
     name = f" name={quoteattr(shape.name)}" if shape.name else ""
     color = colors.get(tuple(shape.color)) if role == "visual" else None

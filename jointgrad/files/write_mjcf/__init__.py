@@ -14,12 +14,12 @@ from ...model.description import Description, Joint, Link, Shape
 from ...model.errors import ModelError
 from ...model.ranges import check_form, check_word
 from ...model.world import World
-from ..mjcf.geom import CONTACT_NUMBERS
+from ..mjcf.geom import CONTACT_NUMBERS, WHOLE
 from ..mjcf.inertia import inertia_box
 from ..mjcf.pose import NO_TURN, Pose, about, compose, matrix
 from .drives import actuator_line, add_constraint, tendon_lines
 from .pairs import spelt_out
-from .words import WHOLE, named, primitives, refuse, row, text
+from .words import named, primitives, refuse, row, text
 
 __all__ = ["to_mjcf"]
 
@@ -294,8 +294,8 @@ def _meshes(world: World) -> list[str]:
         for shape in (s for s in link.shapes if s.kind == "mesh"):
             if not shape.mesh.lower().endswith(MESHES):
                 raise ModelError(
-                    f'link "{link.name}" has the mesh "{shape.mesh}"; MuJoCo reads {", ".join(MESHES)} files alone: convert it, or '
-                    "take the shape out"
+                    f'link "{link.name}" has the mesh "{shape.mesh or shape.reference}"; MuJoCo reads {", ".join(MESHES)} files '
+                    "alone: convert it, or take the shape out"
                 )
             scale = text(shape.size if len(shape.size) else (1.0, 1.0, 1.0))
             file = quoteattr(str(Path(shape.mesh).resolve()))

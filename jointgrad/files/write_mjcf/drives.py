@@ -9,7 +9,8 @@ import numpy as np
 
 from ...model.description import Actuator, Description, Tendon
 from ...model.errors import ModelError
-from .words import WHOLE, named, primitives, refuse, text
+from ..mjcf.geom import WHOLE
+from .words import named, primitives, refuse, text
 
 # our names of what is kept of <equality> and <contact>, and the attributes that name a part of the robot
 KEPT = {

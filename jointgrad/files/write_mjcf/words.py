@@ -12,8 +12,6 @@ from ...model.errors import ModelError
 from ...model.listing import plane_axes
 
 JOINTS = {"revolute": "hinge", "continuous": "hinge", "prismatic": "slide", "spherical": "ball"}
-# attributes of contact that are whole numbers
-WHOLE = ("contype", "conaffinity", "condim", "priority")
 
 
 def text(values: Any) -> str:

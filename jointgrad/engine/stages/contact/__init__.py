@@ -2,9 +2,9 @@
 
 All rows of a world are one problem, solved by a fixed number of sweeps; its reverse is exact for what was computed.
 The pieces: paths.py (how trees answer), rows.py and ties.py (the problem), gauss_seidel.py (its solution and the same
-backwards), running_sums.py (the same for many contacts), settling.py (whether the sweeps were enough), energy.py (bounces do no
-work), response.py (impulses to rates, and back to inertias), pulls.py (back to rows and parameters). Stages of their own, for
-those who ask: loads.py (forces on links), margins.py (how near another outcome was).
+backwards), clamps.py (the bounds in it), running_sums.py (the same for many contacts), settling.py (whether the sweeps were
+enough), energy.py (bounces do no work), response.py (impulses to rates, and back to inertias), pulls.py (back to rows and
+parameters). Stages of their own, for those who ask: loads.py (forces on links), margins.py (how near another outcome was).
 """
 
 from ....compiler.kernel import kernel, sweep
@@ -30,8 +30,8 @@ READS = (
 WRITES = (
     "block.rows", "block.effort", "block.at_root", "block.answer", "block.weight", "block.weight2", "block.closing",
     "block.approach", "block.A", "block.b", "block.give", "block.soft", "block.low", "block.high", "block.friction",
-    "block.active", "block.D", "block.G", "block.start", "block.x", "block.pushed", "block.motion", "block.share", "block.whole",
-    "block.balance", "block.unsettled", "work.kick",
+    "block.active", "block.D", "block.G", "block.start", "block.x", "block.side", "block.pushed", "block.motion", "block.share",
+    "block.whole", "block.balance", "block.unsettled", "work.kick",
 )  # fmt: skip
 
 

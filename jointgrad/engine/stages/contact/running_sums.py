@@ -15,10 +15,9 @@ from ....algebra.vector import dot
 from ....compiler.kernel import accumulate, inlined, kernel, sweep
 from ....compiler.trace import traced
 from ...operators import less, plus, zero, zero3, zero4, zero9, zero18
+from .clamps import clamped, clamped_reverse
 from .gauss_seidel import (
     changed,
-    clamped,
-    clamped_reverse,
     cone_steps_adjoint,
     from_coupling,
     from_start,
@@ -70,7 +69,7 @@ def sums(tree, params, work, block):
         for k in range(n):
             x = block.x[t * n + k]
             felt = felt_by(tree, params, work, block, block.pushed, block.motion, k)
-            newest = clamped(tree, block, k, x, tried(block.start[k], x, block.D[k], block.soft[k], felt), newest)
+            newest = clamped(tree, block, t, k, x, tried(block.start[k], x, block.D[k], block.soft[k], felt), newest)
             block.x[(t + 1) * n + k] = newest
             push(tree, block, block.pushed, block.motion, k, changed(newest, x))
 

@@ -1,109 +1,22 @@
-"""Identification: find parameters of a model with which its motion is the recorded one.
-
-    fit = identify(model, [Recording(q, qd, u)], [Entry("joint.damping", "elbow", bounds=(0, 10)), Inertia("hand")])
-    fit.model, fit.estimates, fit.unidentifiable
-    write_report(fit, "out/identify")
-
-Residuals are differences to the recording, divided by their standard deviations. A long or chaotic recording is cut into
-segments (multiple shooting): each starts at its recorded state, or at a state that is found too and must be where the segment
-before ends. The Jacobian is exact: one tangent for each unknown, all segments and directions in one batch, or one pass back
-for each residual where these are fewer.
-"""
+"""Differences between motions and recordings as residuals, with their exact derivatives."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from ..engine.linearize import _coordinates, _turn_basis
-from ..engine.rollout import Trajectory, known_motion, rollout
-from ..model.arrays import Model, State
-from ..model.errors import InputError
-from ..model.parameters import Entry, Inertia, Unknowns
-from .progress import Callback, Result, Stop
-from .solvers import Tried, gauss_newton, half_squares, lbfgs
-from .tangent import difference, rows_of
-
-# a direction that the data determine this much less than the best one counts as not determined
-BLIND = 1e-6
-
-
-@dataclass(frozen=True)
-class Recording:
-    """Samples q (N+1, nq) and qd (N+1, nv), NaN where nothing was measured, and controls u (N * every, nu) of every time step.
-    every: time steps from one sample to the next."""
-
-    q: np.ndarray
-    qd: np.ndarray
-    u: np.ndarray | None = None
-    every: int = 1
-
-    @property
-    def samples(self) -> int:
-        return len(self.q)
-
-
-@dataclass(frozen=True)
-class Settings:
-    """sigma_q, sigma_qd: standard deviations of the measurements, (nv,) or a number; infinite: do not use. segment: samples per
-    segment, None for the whole recording. starts: "measured" or "free". sigma_defect: how well free segments must join."""
-
-    sigma_q: Any = 1.0
-    sigma_qd: Any = 1.0
-    segment: int | None = None
-    starts: str = "measured"
-    sigma_defect: float = 1e-4
-    mode: str = "auto"  # of the Jacobian: "forward" (tangents), "reverse" (one pass back per residual)
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """One number that was found, with its standard deviation; nan where the data do not determine it."""
-
-    name: str
-    start: float
-    value: float
-    deviation: float
-    at_bound: bool = False
-
-
-@dataclass(frozen=True)
-class Fit:
-    """What was found: the model, its numbers, how sure they are, and which mixtures of them the data do not show."""
-
-    model: Model
-    estimates: list[Estimate]
-    covariance: np.ndarray  # (n, n), of the physical numbers, over the directions that are determined
-    singular_values: np.ndarray  # of the Jacobian by x, largest first
-    unidentifiable: list[dict[str, float]]  # unit directions of x: name -> share
-    residual_rms: float  # in standard deviations
-    result: Result
-    unknowns: Unknowns
-
-    @property
-    def x(self) -> np.ndarray:
-        return self.result.x[: self.unknowns.n]
-
-
-@dataclass
-class _Pieces:
-    """Segments of all recordings, side by side: starts (S, ...), controls (L, S, nu), the data at the samples."""
-
-    q0: np.ndarray
-    qd0: np.ndarray
-    u: np.ndarray | None
-    steps: int
-    samples: np.ndarray  # time steps of the samples in a segment
-    q: np.ndarray  # (K, S, nq), NaN beyond the end
-    qd: np.ndarray
-    follows: list[tuple[int, int]] = field(default_factory=list)  # segment pairs that must join
-
-    @property
-    def count(self) -> int:
-        return len(self.q0)
+from ...engine.linearize import _coordinates, _turn_basis
+from ...engine.rollout import Trajectory, known_motion, rollout
+from ...model.arrays import Model, State
+from ...model.errors import InputError
+from ...model.parameters import Entry, Inertia, Unknowns
+from ..solvers import Tried, half_squares
+from ..tangent import difference, rows_of
+from .arrow import Arrow
+from .data import Pieces, Recording, Settings, check, cut
+from .starts import smoothed_starts
 
 
 class Identification:
@@ -112,15 +25,18 @@ class Identification:
     def __init__(
         self, model: Model, recordings: Sequence[Recording], entries: Sequence[Entry | Inertia], settings: Settings
     ) -> None:
-        _check(model, recordings, settings)
+        check(model, recordings, settings)
         self.model, self.settings, self.unknowns = model, settings, Unknowns(model, entries)
-        self.pieces = _cut(model, recordings, settings.segment)
+        self.recordings, self.entries = recordings, entries
+        self.pieces = cut(model, recordings, settings.samples)
         self.nx = 2 * model.nv
-        self.is_free = settings.starts == "free"
+        self.is_free = settings.start_kind == "free"
+        self.is_linked = self.is_free and np.isfinite(settings.sigma_defect) and bool(self.pieces.follows)
         self.n = self.unknowns.n + (self.pieces.count * self.nx if self.is_free else 0)
-        self.weight = np.concatenate(
-            [1.0 / np.broadcast_to(np.asarray(s, float), (model.nv,)) for s in (settings.sigma_q, settings.sigma_qd)]
-        )
+        self.weight = 1.0 / deviations(model, settings)
+        if self.is_free:
+            _fill_starts(self.pieces, *smoothed_starts(model, self.pieces, self.weight))
+        _check_starts(self.pieces)
         # residuals are linear in q: rows (K, S, nv, nq)
         self.rows_q = rows_of(model, self.pieces.q)
         self.mask = self._measured()
@@ -144,6 +60,52 @@ class Identification:
         if not self.is_free:
             mask[0] = False  # a segment starts at its measured state: nothing to learn from that
         return mask
+
+    def look_at(self, first: int, last: int) -> None:
+        """Only samples first to last of every segment count."""
+        self.mask[:first] = self.mask[last + 1 :] = False
+
+    def laid_out(self, rows: np.ndarray) -> np.ndarray:
+        """(K, S, 2 nv, ...): what belongs to the residuals (m, ...), by sample, segment and channel; zero between."""
+        out = np.zeros((*self.mask.shape, *rows.shape[1:]))
+        out[self.mask] = rows
+        return out
+
+    def by_samples(self, rows: np.ndarray) -> np.ndarray:
+        """(K, S, 2 nv, n) of (S, K * 2 nv, n)."""
+        K, S, C = self.mask.shape
+        return np.swapaxes(rows.reshape(S, K, C, -1), 0, 1)
+
+    # starts -------------------------------------------------------------------------------------------------------------
+
+    def starts_at(self, x: np.ndarray) -> State:
+        """(S, ...): where segments start at one point x (n,)."""
+        q0, qd0 = self.pieces.q0[None], self.pieces.qd0[None]
+        if self.is_free:
+            q0, qd0 = self._moved(x[None], q0, qd0)
+        return _unit(self.model, State(q0[0], qd0[0]))
+
+    def begin_at(self, starts: State) -> None:
+        """Free starts are sought from these."""
+        self.pieces.q0, self.pieces.qd0 = np.array(starts.q), np.array(starts.qd)
+
+    def losses_by_segment(self, x: np.ndarray) -> np.ndarray:
+        """(S,) at one point x (n,): half the sums of squares; infinite where a motion is lost."""
+        motion = self._motion(x[None])
+        r = self.laid_out(self._seen(motion.q, motion.qd, True)[0])
+        return np.where(motion.status >= 0, np.inf, half_squares(by_segments(r)))
+
+    def choose_starts(self, x: np.ndarray) -> None:
+        """Free starts are sought from the recorded states or from what a smooth curve through the first samples has, whichever
+        the model follows better: a recorded velocity may be little else than noise."""
+        p = self.pieces
+        both = [State(p.q0, p.qd0), smoothed_starts(self.model, p, self.weight)]
+        losses = []
+        for starts in both:
+            self.begin_at(starts)
+            losses.append(self.losses_by_segment(x))
+        is_smooth = (losses[1] < losses[0])[:, None]
+        self.begin_at(State(*(np.where(is_smooth, b, a) for a, b in zip(*both, strict=True))))
 
     # motions ------------------------------------------------------------------------------------------------------------
 
@@ -187,11 +149,11 @@ class Identification:
         x = np.where(is_body[:, None], x, self.start)
         motion = self._motion(x)
         r = self._residuals(x, motion, is_body)
-        return Tried(r, lambda rows: self._jacobians(x, motion, r.shape[1], list(rows)))
+        return Tried(r, lambda rows: self._jacobians(x, motion, r, list(rows)))
 
     def _residuals(self, x: np.ndarray, motion: Trajectory, is_body: np.ndarray) -> np.ndarray:
         r = self._seen(motion.q, motion.qd, True)
-        if self.is_free:
+        if self.is_linked:
             r = np.concatenate([r, self._defects(motion, x)], axis=1)
         lost = (motion.status >= 0).reshape(len(x), -1).any(-1)
         r[lost | ~is_body] = np.inf
@@ -215,18 +177,23 @@ class Identification:
     def jacobian(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Residuals (batch, m) and their Jacobian (batch, m, n) at points x (batch, n)."""
         tried = self.tried(x)
-        return tried.residuals, tried.jacobians(range(len(x)))[0]
+        found = tried.jacobians(range(len(x)))[0]
+        return tried.residuals, np.stack([J.dense() if isinstance(J, Arrow) else J for J in found])
 
-    def _jacobians(self, x: np.ndarray, motion: Trajectory, m: int, rows: list[int]) -> tuple[np.ndarray, int, int]:
+    def _jacobians(self, x: np.ndarray, motion: Trajectory, r: np.ndarray, rows: list[int]) -> tuple[Any, int, int]:
         """By tangents or passes back, whichever are fewer."""
+        m = r.shape[1]
         is_reverse = self.settings.mode == "reverse" or (
             self.settings.mode == "auto" and not self.is_free and m < self.pieces.count * self.unknowns.n
         )
         if is_reverse and self.is_free:
             raise InputError('the Jacobian of free starts is by tangents: use mode="forward" or "auto"')
         copies = int(np.bincount(np.argwhere(self.mask)[:, 1]).max()) if is_reverse else self._forward_count()
-        derive = self._pulled_back if is_reverse else self._pushed_forward
-        found = np.stack([derive(x[[row]], self._again(x, motion, row, copies)) for row in rows])
+        again = (self._again(x, motion, row, copies) for row in rows)
+        if is_reverse:
+            found = [self._pulled_back(x[[row]], own) for row, own in zip(rows, again, strict=True)]
+        else:
+            found = [self._pushed_forward(x[[row]], own, r[row]) for row, own in zip(rows, again, strict=True)]
         return found, 0, copies * len(rows)
 
     def _again(self, x: np.ndarray, motion: Trajectory, row: int, copies: int) -> Trajectory:
@@ -242,7 +209,7 @@ class Identification:
         """Directions in which every segment is pushed forward."""
         return self.unknowns.n + (self.nx if self.is_free else 0)
 
-    def _pushed_forward(self, x: np.ndarray, motion: Trajectory) -> np.ndarray:
+    def _pushed_forward(self, x: np.ndarray, motion: Trajectory, r: np.ndarray) -> np.ndarray | Arrow:
         """(m, n): one tangent for each segment and direction, in one batch."""
         p, P = self.pieces, self.unknowns.n
         D = self._forward_count()
@@ -260,23 +227,24 @@ class Identification:
             starts = {"q": q_dot.reshape(p.count * D, -1), "qd": qd_dot.reshape(p.count * D, -1)}
         dq, dqd = motion.tangent(params=params, **starts)
         by_direction = [a.reshape(len(a), p.count, D, -1) for a in (dq, dqd)]
-        return self._assembled(by_direction, motion, D)
-
-    def _assembled(self, by_direction: list[np.ndarray], motion: Trajectory, D: int) -> np.ndarray:
-        """Tangents (T+1, S, D, ...) as columns: parameters move all segments, a start only its own."""
-        p, P = self.pieces, self.unknowns.n
         columns = [np.swapaxes(a, 1, 2).reshape(len(a), D * p.count, -1) for a in by_direction]
-        seen = np.zeros((D, *self.mask.shape))
-        seen[:, self.mask] = self._seen(*columns, False)
-        J = np.zeros((int(self.mask.sum()), self.n))
-        J[:, :P] = seen[:P][:, self.mask].T
+        seen = self._seen(*columns, False)
         if not self.is_free:
-            return J
-        for s in range(p.count):
-            own = np.zeros((self.nx, *self.mask.shape))
-            own[:, :, s] = seen[P:, :, s]
-            J[:, P + s * self.nx : P + (s + 1) * self.nx] = own[:, self.mask].T
-        return np.concatenate([J, self._defect_rows(by_direction, motion, D)])
+            return np.ascontiguousarray(seen.T)
+        arrow = self._arrow(seen, r[: seen.shape[1]])
+        if not self.is_linked:
+            return arrow
+        return np.concatenate([arrow.dense(), self._defect_rows(by_direction, motion, D)])
+
+    def _arrow(self, seen: np.ndarray, r: np.ndarray) -> Arrow:
+        """Derivatives (D, residuals) by parameters and starts, segment by segment."""
+        wide = np.zeros((*self.mask.shape, len(seen)))
+        wide[self.mask] = seen.T
+        places = np.full(self.mask.shape, -1)
+        places[self.mask] = np.arange(len(r))
+        by_segment, places = (by_segments(a) for a in (wide, places))
+        mask, P = places >= 0, self.unknowns.n
+        return Arrow(by_segment[..., :P], by_segment[..., P:], mask, places[mask], r)
 
     def _defect_rows(self, by_direction: list[np.ndarray], motion: Trajectory, D: int) -> np.ndarray:
         p, P, nx = self.pieces, self.unknowns.n, self.nx
@@ -317,8 +285,10 @@ class Identification:
     def gradient(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Half the sum of squares and its gradient, by one pass back per segment; with free starts by tangents."""
         if self.is_free:
-            r, J = self.jacobian(x)
-            return half_squares(r), np.einsum("bm,bmn->bn", r, J)
+            tried = self.tried(x)
+            pairs = zip(tried.residuals, tried.jacobians(range(len(x)))[0], strict=True)
+            slopes = [J.pull(r) if isinstance(J, Arrow) else r @ J for r, J in pairs]
+            return half_squares(tried.residuals), np.array(slopes)
         is_body = self.unknowns.is_physical(x)
         motion, p, B = self._motion(np.where(is_body[:, None], x, self.start)), self.pieces, len(x)
         r = np.zeros((B, *self.mask.shape))
@@ -338,126 +308,31 @@ class Identification:
         return np.where(is_lost, np.inf, losses), np.array(slopes)
 
 
-def identify(
-    model: Model, recordings: Sequence[Recording] | Recording, entries: Sequence[Entry | Inertia],
-    settings: Settings | None = None, method: str = "lm", stop: Stop | None = None, x0: Any = None,
-    callback: Callback | None = None,
-) -> Fit:  # fmt: skip
-    """Fit the entries to the recordings with "lm" (Levenberg-Marquardt) or "lbfgs", from the model's own values or x0."""
-    recordings = [recordings] if isinstance(recordings, Recording) else list(recordings)
-    problem = Identification(model, recordings, entries, settings or Settings())
-    if method not in ("lm", "lbfgs"):
-        raise InputError(f'there is no method "{method}"; the names are lm, lbfgs')
-    start = problem.start if x0 is None else np.concatenate([x0, problem.start[len(x0) :]])
-    solver = gauss_newton if method == "lm" else lbfgs
-    result = solver(problem, start, stop or Stop(iterations=50, patience=8), problem.bounds, callback)
-    return judged(problem, result)
+def deviations(model: Model, settings: Settings) -> np.ndarray:
+    """(2 nv,): of q and qd; one where nothing is said."""
+    given = (1.0 if s is None else s for s in (settings.sigma_q, settings.sigma_qd))
+    sigmas = np.concatenate([np.broadcast_to(np.asarray(s, float), (model.nv,)) for s in given])
+    if not (sigmas > 0).all():
+        raise InputError(f"standard deviations of measurements must be above zero, but there is {sigmas.min():g}")
+    return sigmas
 
 
-def judged(problem: Identification, result: Result) -> Fit:
-    """Covariance, singular values and blind directions at the point that was found."""
-    unknowns, x = problem.unknowns, result.x
-    r, J = problem.jacobian(x[None])
-    r, J, P = r[0], J[0], unknowns.n
-    own, rest = J[:, :P], J[:, P:]
-    if rest.shape[1]:
-        # what the free starts can explain says nothing about the parameters
-        basis = np.linalg.qr(rest)[0]
-        own = own - basis @ (basis.T @ own)
-    # the triangle has the same values and directions, and does not grow with the number of residuals
-    _, values, directions = np.linalg.svd(np.linalg.qr(own, mode="r"), full_matrices=True)
-    values = np.concatenate([values, np.zeros(P - len(values))])
-    seen = values > BLIND * max(values.max(), 1e-300)
-    noise = float(r @ r) / max(len(r) - J.shape[1], 1)
-    inverse = np.where(seen, 1.0 / np.where(seen, values, 1.0) ** 2, 0.0)
-    slope = unknowns.slope(x[:P])
-    covariance = slope @ (directions.T * inverse * noise) @ directions @ slope.T
-    blind = directions[~seen]
-    return Fit(
-        model=unknowns.model_at(x[:P]),
-        estimates=_estimates(unknowns, x[:P], covariance, blind),
-        covariance=covariance,
-        singular_values=values,
-        unidentifiable=[_shares(unknowns, row) for row in blind],
-        residual_rms=float(np.sqrt(np.mean(r**2))) if len(r) else 0.0,
-        result=result,
-        unknowns=unknowns,
-    )
+def by_segments(a: np.ndarray) -> np.ndarray:
+    """(K, S, C, ...) as (S, K * C, ...)."""
+    a = np.swapaxes(a, 0, 1)
+    return a.reshape(len(a), -1, *a.shape[3:])
 
 
-def _shares(unknowns: Unknowns, direction: np.ndarray) -> dict[str, float]:
-    """The larger parts of a unit direction, by name."""
-    direction = direction * np.sign(direction[np.argmax(np.abs(direction))])
-    order = np.argsort(-np.abs(direction))
-    return {unknowns.names[i]: float(direction[i]) for i in order if abs(direction[i]) > 0.05}
+def _fill_starts(p: Pieces, q: np.ndarray, qd: np.ndarray) -> None:
+    """What was not measured of a start is what the next samples make likely."""
+    p.q0, p.qd0 = np.where(np.isfinite(p.q0), p.q0, q), np.where(np.isfinite(p.qd0), p.qd0, qd)
 
 
-def _estimates(unknowns: Unknowns, x: np.ndarray, covariance: np.ndarray, blind: np.ndarray) -> list[Estimate]:
-    deviation = np.sqrt(np.maximum(np.diag(covariance), 0.0))
-    if len(blind):
-        # a number that a blind direction moves is not determined, however small its part
-        moved = np.abs(unknowns.slope(x) @ blind.T)
-        size = np.abs(unknowns.slope(x)).max(1, initial=1e-300)
-        deviation = np.where((moved.max(1) > 1e-3 * size), np.nan, deviation)
-    before, after = unknowns.physical(unknowns.start), unknowns.physical(x)
-    low, high = unknowns.bounds
-    at_bound = (x <= low) | (x >= high)
-    return [
-        Estimate(name, float(b), float(a), float(d), bool(e))
-        for name, b, a, d, e in zip(unknowns.physical_names, before, after, deviation, at_bound, strict=True)
-    ]
-
-
-# the data -------------------------------------------------------------------------------------------------------------
-
-
-def _check(model: Model, recordings: Sequence[Recording], settings: Settings) -> None:
-    if settings.starts not in ("measured", "free"):
-        raise InputError(f'starts must be "measured" or "free", but is {settings.starts!r}')
-    if settings.mode not in ("auto", "forward", "reverse"):
-        raise InputError(f'mode must be "auto", "forward" or "reverse", but is {settings.mode!r}')
-    if not recordings:
-        raise InputError("there is no recording to fit to")
-    for k, r in enumerate(recordings):
-        if r.q.shape != (r.samples, model.nq) or r.qd.shape != (r.samples, model.nv) or r.samples < 2:
-            raise InputError(
-                f"recording {k} must have q (samples, {model.nq}) and qd (samples, {model.nv}), two samples or more, but has "
-                f"{r.q.shape} and {r.qd.shape}"
-            )
-        steps = (r.samples - 1) * r.every
-        if r.u is not None and r.u.shape != (steps, model.nu):
-            raise InputError(f"recording {k} must have u {(steps, model.nu)}, but has {r.u.shape}")
-        if r.every != recordings[0].every:
-            raise InputError("recordings must have the same number of time steps between samples")
-
-
-def _cut(model: Model, recordings: Sequence[Recording], segment: int | None) -> _Pieces:
-    """Segments of equal length; beyond the end of a recording there is no data and no control."""
-    length = min(segment or 10**9, max(r.samples for r in recordings) - 1)
-    if length < 1:
-        raise InputError(f"a segment needs 1 sample or more after its start, but has {length}")
-    every, parts, follows = recordings[0].every, [], []
-    for r in recordings:
-        firsts = list(range(0, r.samples - 1, length))
-        follows += [(len(parts) + i, len(parts) + i + 1) for i in range(len(firsts) - 1)]
-        parts += [_one_piece(model, r, first, length) for first in firsts]
-    q, qd, u = (None if parts[0][i] is None else np.stack([p[i] for p in parts], axis=1) for i in range(3))
-    q0, qd0 = q[0].copy(), qd[0].copy()
-    if not (np.isfinite(q0).all() and np.isfinite(qd0).all()):
+def _check_starts(p: Pieces) -> None:
+    if not (np.isfinite(p.q0).all() and np.isfinite(p.qd0).all()):
         raise InputError(
             "a segment starts where the state was not measured fully; fill in a guess, or choose another length"
         )
-    return _Pieces(q0, qd0, u, length * every, np.arange(length + 1) * every, q, qd, follows)
-
-
-def _one_piece(model: Model, r: Recording, first: int, length: int) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    last = min(first + length, r.samples - 1)
-    pad = first + length - last
-    q, qd = (np.pad(a[first : last + 1].astype(float), ((0, pad), (0, 0)), constant_values=np.nan) for a in (r.q, r.qd))
-    if not model.nu:
-        return q, qd, None
-    u = np.zeros((length * r.every, model.nu)) if r.u is None else r.u[first * r.every : last * r.every].astype(float)
-    return q, qd, np.pad(u, ((0, length * r.every - len(u)), (0, 0)))
 
 
 def _start_basis(model: Model, q: np.ndarray) -> np.ndarray:
