@@ -1,6 +1,7 @@
 """Robots from files dropped on the ground with random controls: do numbers stay finite, and does energy come only from controls?
 
-    python benchmarks/robust.py [--models 200] [--seconds 10] [--seed 0] [--folder ../shared/models] [--out /tmp/robust]
+    python benchmarks/robust.py [--models 200] [--seconds 10] [--seed 0] [--restitution 0] [--folder ../shared/models]
+        [--out /tmp/robust]
 
 Takes every robot of the zoo, then URDF and MJCF files of the collection in an order drawn by the seed, as long as they have at
 least one shape that can touch (sphere, capsule, box; a plane alone does not count). What else a file holds (cylinders, meshes) is
@@ -64,6 +65,7 @@ class Outcome:
     fastest: float = 0.0
     left_out: list[str] = field(default_factory=list)
     overlaps: bool = False
+    unsettled: list[str] = field(default_factory=list)
     stiff: bool = False
     pushed: bool = False
     seconds: float = 0.0
@@ -221,7 +223,7 @@ class Account:
 # one robot --------------------------------------------------------------------------------------------------------------
 
 
-def dropped(source: Path | str, seconds: float, seed: int) -> Outcome:
+def dropped(source: Path | str, seconds: float, seed: int, restitution: float = 0.0) -> Outcome:
     name = source if isinstance(source, str) else "/".join(source.parts[-3:])
     out, began = Outcome(name), time.process_time()
     try:
@@ -238,6 +240,8 @@ def dropped(source: Path | str, seconds: float, seed: int) -> Outcome:
         out.left_out = sorted({k.split(":")[0].strip() for s in said if "do not touch" in s and "yet: " in s
                                for k in s.split("yet: ")[1].split("; ")})  # fmt: skip
         out.overlaps = any("overlap where" in s for s in said)
+        if restitution:
+            model = model.replace({"pair.restitution": np.full(len(model.pair_names), restitution)})
         _run(model, out, seconds, seed)
     except REFUSALS as error:
         out.verdict, out.reason = "refused", str(error)
@@ -277,7 +281,10 @@ def followed(model: jg.Model, state: jg.State, u: np.ndarray | None, steps: int,
         held = None if u is None else u[first : first + CHUNK]
         length = min(CHUNK, steps - first)
         try:
-            motion = jg.rollout(model, state, held, steps=length)
+            with warnings.catch_warnings(record=True) as heard:
+                warnings.simplefilter("always")
+                motion = jg.rollout(model, state, held, steps=length)
+            out.unsettled += [str(w.message) for w in heard if issubclass(w.category, jg.UnsettledWarning)]
         except jg.SimulationError as error:
             error.add_note(f"in the chunk from step {first}")
             out.steps = first
@@ -308,6 +315,7 @@ def main() -> None:
     parser.add_argument("--models", type=int, default=200)
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--restitution", type=float, default=0.0, help="of every pair of impulses")
     parser.add_argument("--folder", type=Path, default=ROOT.parent / "shared" / "models")
     parser.add_argument("--out", type=Path, default=Path("/tmp/robust"))
     parser.add_argument("--skip", type=int, default=0, help="begin at this place of the list")
@@ -319,7 +327,7 @@ def main() -> None:
     for source in sources(options.folder, options.seed)[options.skip :]:
         if options.only and options.only not in str(source):
             continue
-        out = dropped(source, options.seconds, options.seed)
+        out = dropped(source, options.seconds, options.seed, options.restitution)
         if out.verdict in ("no shapes", "refused"):
             passed_over[f"{out.verdict}: {out.reason[:90]}" if out.verdict == "refused" else out.verdict] += 1
             continue
@@ -333,7 +341,10 @@ def main() -> None:
         if len(outcomes) >= options.models:
             break
     report(outcomes, passed_over)
-    print(f"python benchmarks/robust.py --models {options.models} --seconds {options.seconds:g} --seed {options.seed}")
+    print(
+        f"python benchmarks/robust.py --models {options.models} --seconds {options.seconds:g} --seed {options.seed} "
+        f"--restitution {options.restitution:g}"
+    )
     print(f"results in {options.out}")
 
 
@@ -342,6 +353,8 @@ def report(outcomes: list[Outcome], passed_over: collections.Counter) -> None:
     for verdict, count in collections.Counter(o.verdict for o in outcomes).most_common():
         print(f"| {verdict} | {count} |")
     kinds = collections.Counter(k for o in outcomes for k in o.left_out)
+    unsettled = [o for o in outcomes if o.unsettled]
+    print(f"\nsweeps did not settle for {len(unsettled)}: {', '.join(o.name for o in unsettled[:8])}")
     print(f"\nshapes left out, by kind and number of robots: {dict(kinds)}")
     print(f"robots with pairs that overlap at the start: {sum(o.overlaps for o in outcomes)}")
     print(

@@ -17,13 +17,14 @@ from oracles.differences import random_state, tangent_basis, worst_error
 from oracles.signatures import gaps, signatures
 from test_contact import four_bar
 from test_gradients import Case, larger
-from worlds import LAWS, tangled
+from worlds import LAWS, cluster, tangled, thrown_together
 
 import jointgrad as jg
 from jointgrad.compiler.kernel import Sweep
 from jointgrad.compiler.trace import Traced
 from jointgrad.engine import operators, plain
 from jointgrad.engine.rollout import OUTPUTS
+from jointgrad.engine.runtime import worker
 from jointgrad.engine.stages.assembly import assembly_stage_adjoint
 from jointgrad.engine.step import step, step_adjoint
 from jointgrad.model.arrays import NOT_NEGATIVE, PAIR_KINDS, PARAMS
@@ -294,6 +295,25 @@ def test_pair(kinds, law):
     case = contact_case(model, q, qd)
     assert len(set(case.signatures)) >= 2
     check(case, most=3)
+
+
+# bounces that are restrained (test_bounces.py) ---------------------------------------------------------------------------
+
+
+@functools.cache
+def restrained_case(form: str, cone: bool) -> ContactCase:
+    """States of a cluster whose bounces had to be restrained, and some whose had not."""
+    model = cluster(3, form, cone, sweeps=12, arm=True)
+    state = thrown_together(model, 400, 3)
+    found = []
+    for first in range(0, 400, 4):
+        signatures(model, state.q[first : first + 4], state.qd[first : first + 4])
+        with worker(model) as one:
+            share = one.frame.table("block.share")[0, 0, 0]
+            found += [first + k for k in range(4) if share[k] < 0.999]
+    assert len(found) >= 3, len(found)
+    rows = [*found[:3], next(k for k in range(400) if k not in found)]
+    return contact_case(model, state.q[rows], state.qd[rows])
 
 
 # ties ---------------------------------------------------------------------------------------------------------------------
@@ -643,11 +663,12 @@ def plain_steps() -> list[tuple[PlainStep, dict[str, np.ndarray]]]:
     cases += [pair_case("sphere", "sphere", law) for law in LAWS]
     cases += [tie_case("joints", 1), tie_case("loops", 1), tangle("free", True, 3), tangle("fixed", False, 3)]
     cases += [tangle("free", True, 3, "sums"), tangle("fixed", False, 3, "sums")]
+    cases += [restrained_case("matrix", True), restrained_case("sums", False)]
     for number, case in enumerate(cases):
         for name in OUTPUTS:  # the step's reverse sees the outputs of the state it starts from
             case.bars[name][1] = 0.0
         gradient = case.backward(case.rollout())
-        for env in range(2 if number >= len(cases) - 6 else 1):
+        for env in range(2 if number >= len(cases) - 8 else 1):
             found.append((PlainStep(case, env), {name: bar[env].ravel() for name, bar in gradient.items()}))
     return found
 

@@ -50,8 +50,10 @@ def tangled(
             world.pair(
                 f"shape{i}", f"shape{(i + 4) % links}", friction=0.5, contact=jg.Spring(friction_law=law, **soft)
             )
-    options = {"dt": 0.02, "integrator": "implicit_damping", "contact": jg.Impulse(sweeps, cone, form=form)} | options
-    return world.compile(**options)
+    # some rows of random trees hardly move: derivatives keep their digits where these give a little
+    law = jg.Impulse(sweeps, cone, form=form, softness=1e-5)
+    options = {"dt": 0.02, "integrator": "implicit_damping", "contact": law} | options
+    return world.compile(**options).replace({"world.softness": 1e-5})
 
 
 def carriers(robot: jg.Description) -> list[str]:
@@ -74,3 +76,61 @@ def kinds_in(one) -> set[str]:
     n, start = frame.integers[slot["touch.n"]], frame.integers[slot["touch.pair"]]
     kind = one.model.topology.tree["pair_kind"]
     return {PAIR_KINDS[kind[p]] for p in frame.integers[start : start + n]}
+
+
+def rounded(kind: str, mass: float, size: float) -> jg.Description:
+    """A body whose inertia is the same about every axis, so that it turns freely at a constant rate."""
+    robot = jg.Description(kind, base="free")
+    inertia = 0.4 * mass * size**2
+    sizes = {"sphere": (size,), "box": (size,) * 3, "capsule": (0.6 * size, 0.5 * size)}
+    robot.add_link("body", mass, (0, 0, 0), (inertia, 0, 0, inertia, 0, inertia)).shapes.append(
+        jg.Shape(kind, sizes[kind])
+    )
+    return robot
+
+
+def cluster(seed: int, form: str = "auto", cone: bool = True, sweeps: int = 50, arm: bool = False) -> jg.Model:
+    """Balls and cubes, each pair with a friction and a restitution of its own; a wall, and an arm with limits."""
+    rng = np.random.default_rng(seed)
+    world = jg.World(gravity=(0, 0, 0))
+    if seed % 2:
+        world.add_ground()
+    count = 3 + seed % 3
+    for k in range(count):
+        world.add(
+            rounded(("sphere", "box")[rng.integers(2)], np.exp(rng.normal()), rng.uniform(0.1, 0.2)), name=f"b{k}"
+        )
+    if arm:
+        held = jg.Description("held")
+        for k, parent in enumerate((None, "l0")):
+            held.add_link(f"l{k}", 0.7, (0.1, 0.02, 0.01), (0.01, 0.001, 0.0, 0.02, 0.0, 0.015))
+            held.add_joint(
+                f"j{k}",
+                "revolute",
+                parent,
+                f"l{k}",
+                position=(0.1 * k, 0, 0),
+                axis=(0.2, k, 1.0),
+                limit=(-0.1, 2.0),
+                friction=0.1,
+            )
+            held.add_actuator(f"m{k}", f"j{k}")
+        held.links["l1"].shapes.append(jg.Shape("sphere", (0.1,)))
+        world.add(held, name="held")
+        world.pair("held/l1", "*", friction=0.5, restitution=1.0, compliance=0.0, stabilisation=0.0)
+    names = [f"b{k}/body" for k in range(count)] + ["ground"] * (seed % 2)
+    for i in range(len(names)):
+        for j in range(i):
+            friction, e = rng.uniform(0, 1) * rng.integers(2), rng.choice([0.0, 0.5, 0.9, 1.0])
+            world.pair(names[j], names[i], friction=friction, restitution=e, stabilisation=0.0, compliance=0.0)
+    return world.compile(dt=1e-3, contact=jg.Impulse(sweeps, cone, form=form)).replace({"world.stabilisation": 1e-4})
+
+
+def thrown_together(model: jg.Model, batch: int, seed: int) -> jg.State:
+    rng, count, more = np.random.default_rng(seed), model.nv // 6, model.nv % 6
+    q, qd = np.zeros((batch, count, 7)), rng.normal(size=(batch, count, 6))
+    q[..., :3], q[..., 3:] = 0.15 * rng.normal(size=(batch, count, 3)), rng.normal(size=(batch, count, 4))
+    q[..., 3:] /= np.linalg.norm(q[..., 3:], axis=-1, keepdims=True)
+    joints = -np.abs(rng.normal(size=(2, batch, more))) * [[[0.1]], [[1.0]]] - 0.1
+    joints[0, :, 1:] = -0.0995  # one joint beyond its limit, one just before it
+    return jg.State(*(np.hstack([x.reshape(batch, -1), j]) for x, j in zip((q, qd), joints, strict=True)))

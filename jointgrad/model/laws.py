@@ -30,11 +30,11 @@ class Impulse:
     sweeps: int = 50
     cone: bool = True
     stabilisation: float = 0.2
-    compliance: float = 1e-5
     softness: float = 0.0
     margin: float = 1e-3
     push_limit: float = 2.0
     form: str = "auto"
+    compliance: float = 1e-5
 
     @property
     def code(self) -> int:

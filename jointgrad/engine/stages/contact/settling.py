@@ -7,7 +7,7 @@ of these are held by stabilisation at a depth of some g dt^2; beyond a handful b
 some steps unsettled and no harm done, so that the figure is smoothed over steps.
 """
 
-from ....compiler.elementary import inverse, maximum, select
+from ....compiler.elementary import inverse, maximum, minimum, select
 from ....compiler.kernel import sweep
 from ....compiler.trace import traced
 from ...operators import zero, zero3
@@ -37,6 +37,7 @@ def begun_with(most, b, closing, approach, active):
 def smoothed(unsettled, found, most):
     """Worst so far, present, and the pair of the worst."""
     count = select(most > 0.0, found[0] * inverse(select(most > 0.0, most, 1.0)), 0.0)
+    count = minimum(count, 1.0 * STEPS)  # no step alone makes it more than one
     present = unsettled[1] + (1.0 / STEPS) * (count - unsettled[1])
     is_worse = present > unsettled[0]
     return select(is_worse, present, unsettled[0]), present, select(is_worse, found[1], unsettled[2])
