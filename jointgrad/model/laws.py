@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from .arrays import ANDERSSON, BROWN, COULOMB, HOLLARS, IMPULSE
 from .ranges import check_form
 
+STILL = 1e-12  # m/s: what slips more slowly is at rest
 FRICTION_LAWS = {"coulomb": COULOMB, "andersson": ANDERSSON, "hollars": HOLLARS, "brown": BROWN}
 
 

@@ -13,9 +13,8 @@ from ....compiler.elementary import inverse, maximum, minimum, safe_norm, select
 from ....compiler.kernel import inlined, kernel, sweep
 from ....compiler.trace import traced
 from ....model.arrays import COULOMB, HOLLARS, IMPULSE, JOINT_TIE, PAIR_KINDS
-from ....model.laws import Impulse
+from ....model.laws import STILL, Impulse
 from ...at_points import at_point
-from ..springs import STILL
 from .gauss_seidel import changed, gathered
 from .paths import BOUNDED, POINT, SPIN
 from .response import no_sums, push
