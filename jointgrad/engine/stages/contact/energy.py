@@ -11,10 +11,11 @@ from ....compiler.elementary import inverse, maximum, minimum, select
 from ....compiler.kernel import accumulate, any_above, inlined, kernel, sweep
 from ....compiler.reverse import adjoint
 from ....compiler.trace import traced
+from ....model.arrays import FREE
 from ...at_points import at_point
 from ...operators import plus, zero
 from .paths import IN_FIRST, POINT
-from .response import no_sums, push, rates
+from .response import joint_rates, no_sums, push
 from .rows import bounce_of
 from .running_sums import felt_by
 
@@ -31,19 +32,21 @@ def is_pushed_out(approach, gap, restitution, stabilisation, push_limit, dt):
 
 
 @traced
-def all_pushed_out(anything):
-    return 1.0
+def entry(x, approach, closing, b, may_push):
+    """What a point adds to the balance: twice what stabilisation may do, less the work against the velocities."""
+    push = may_push * maximum(x[0] * (closing[0] - b[0]), 0.0)
+    return 2.0 * push - dot(x[:3], (approach + closing[0], 2.0 * closing[1], 2.0 * closing[2]))
 
 
 @traced
-def entry(x, before, closing, b, may_push):
-    """What a block adds to the balance: twice what stabilisation may do, less the work against the velocities."""
-    speeds = (before + closing[0], 2.0 * closing[1], 2.0 * closing[2])
+def tie_entry(x, closing, b):
+    """The same of what turns, and of ties; the velocities before the step are taken for those before the impulses."""
     pushes = tuple(maximum(p * (c - d), 0.0) for p, c, d in zip(x[:3], closing, b, strict=True))
-    return 2.0 * (may_push * pushes[0] + pushes[1] + pushes[2]) - dot(x[:3], speeds)
+    return 2.0 * (pushes[0] + pushes[1] + pushes[2] - dot(x[:3], closing))
 
 
-entry_adjoint = adjoint(entry, "x before closing b")
+entry_adjoint = adjoint(entry, "x approach closing b")
+tie_entry_adjoint = adjoint(tie_entry, "x closing b")
 
 
 @traced
@@ -88,24 +91,22 @@ def product(a, b):
 
 
 @inlined
-def push_of(tree, params, touch, block, k):
-    """Whether the stabilisation of a block may do work, and its restitution."""
-    if block.kind[k] != POINT:
-        return all_pushed_out(params.world_dt[0]), zero(params.world_dt[0])
+def may_push(tree, params, touch, block, k):
+    """Whether the stabilisation of a point may do work."""
     i = block.source[k]
     row = tree.pair_row[touch.pair[i]]
-    restitution = at_point(tree, touch.restitution, params.pair_restitution, i, row)
-    may_push = is_pushed_out(
-        block.approach[k], touch.gap[i], restitution, params.pair_stabilisation[row], params.pair_push_limit[row],
-        params.world_dt[0],
+    return is_pushed_out(
+        block.approach[k], touch.gap[i], at_point(tree, touch.restitution, params.pair_restitution, i, row),
+        params.pair_stabilisation[row], params.pair_push_limit[row], params.world_dt[0],
     )  # fmt: skip
-    return may_push, bounce_of(block.active[k], touch.gap[i], restitution)
 
 
-@inlined
-def speed_before(block, k):
-    """Of a block's first row before the step; where no bounce can be, the same without impulses will do."""
-    return block.approach[k] if block.kind[k] == POINT else block.closing[k][0]
+@sweep
+def bounce_at(tree, params, touch, block, k):
+    """Restitution of a point that overlaps."""
+    i = block.source[k]
+    row = tree.pair_row[touch.pair[i]]
+    return bounce_of(block.active[k], touch.gap[i], at_point(tree, touch.restitution, params.pair_restitution, i, row))
 
 
 @kernel
@@ -114,9 +115,12 @@ def restrain(tree, params, work, touch, block):
     balance, square, bounce = zero(params.world_dt[0]), zero(params.world_dt[0]), zero(params.world_dt[0])
     for k in range(block.n):
         x = block.x[tree.sweeps * block.n + k]
-        may_push, own_bounce = push_of(tree, params, touch, block, k)
-        bounce = larger(bounce, own_bounce)
-        balance = plus(balance, entry(x, speed_before(block, k), block.closing[k], block.b[k], may_push))
+        if block.kind[k] == POINT:
+            bounce = larger(bounce, bounce_at(tree, params, touch, block, k))
+            own = entry(x, block.approach[k], block.closing[k], block.b[k], may_push(tree, params, touch, block, k))
+        else:
+            own = tie_entry(x, block.closing[k], block.b[k])
+        balance = plus(balance, own)
         square = plus(square, times_felt(x, felt_by(tree, params, work, block, block.pushed, block.motion, k)))
     block.balance[0] = balance, square, bounce
     block.share[0] = share_of(balance, square, bounce)
@@ -150,19 +154,23 @@ def take_whole(tree, block):
 
 @sweep
 def unrestrain(tree, params, work, block):
-    """Impulses, their sums and rates as the sweeps left them."""
+    """Impulses, their sums and the rates of joints as the sweeps left them; those of free roots are in the sums."""
     take_whole(tree, block)
     no_sums(tree, params, block.pushed, block.motion)
     for k in range(block.n):
         push(tree, block, block.pushed, block.motion, k, block.whole[k])
-    rates(tree, work, block)
+    for b in range(tree.n_bodies):
+        if tree.kind[b] != FREE:
+            joint_rates(tree, work, block, b)
 
 
 @sweep
 def restrain_again(tree, work, block):
     take_share(tree, block)
-    for d in range(tree.n_dofs):
-        work.kick[d] = product(work.kick[d], block.share[0])
+    for b in range(tree.n_bodies):
+        if tree.kind[b] != FREE:
+            for d in range(tree.dof[b], tree.dof[b] + tree.n_dof[b]):
+                work.kick[d] = product(work.kick[d], block.share[0])
 
 
 @traced
@@ -176,11 +184,6 @@ def whole_bar(x_bar, share, own_bar, square_bar, felt):
     return tuple(share * p + q + 2.0 * square_bar * f for p, q, f in zip(x_bar, own_bar[:3], felt, strict=True))
 
 
-@traced
-def with_speed(closing_bar, before_bar):
-    return (closing_bar[0] + before_bar, closing_bar[1], closing_bar[2])
-
-
 @kernel
 def restrain_adjoint(tree, params, work, touch, block, block_bar):
     """From the cotangents of the impulses that were felt, in block_bar.x, to those of the whole ones in their place. Overwrites
@@ -191,16 +194,17 @@ def restrain_adjoint(tree, params, work, touch, block, block_bar):
     balance_bar, square_bar = share_of_adjoint(block.balance[0][0], block.balance[0][1], block.balance[0][2], share_bar)
     block_bar.square[0] = square_bar
     for k in range(block.n):
-        may_push, _ = push_of(tree, params, touch, block, k)
-        own_bar, before_bar, closing_bar, block_bar.demand[k] = entry_adjoint(
-            block.whole[k], speed_before(block, k), block.closing[k], block.b[k], may_push, balance_bar
-        )
+        if block.kind[k] == POINT:
+            own_bar, block_bar.approach[k], block_bar.closing[k], block_bar.demand[k] = entry_adjoint(
+                block.whole[k], block.approach[k], block.closing[k], block.b[k], may_push(tree, params, touch, block, k),
+                balance_bar,
+            )  # fmt: skip
+        else:
+            own_bar, block_bar.closing[k], block_bar.demand[k] = tie_entry_adjoint(
+                block.whole[k], block.closing[k], block.b[k], balance_bar
+            )
         felt = felt_by(tree, params, work, block, block.pushed, block.motion, k)
         block_bar.x[k] = whole_bar(block_bar.x[k], block.share[0], own_bar, square_bar, felt)
-        if block.kind[k] == POINT:
-            block_bar.closing[k], block_bar.approach[k] = closing_bar, before_bar
-        else:
-            block_bar.closing[k] = with_speed(closing_bar, before_bar)
 
 
 @traced

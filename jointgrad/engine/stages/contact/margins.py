@@ -15,7 +15,7 @@ from ....model.arrays import COULOMB, HOLLARS, IMPULSE, JOINT_TIE, PAIR_KINDS
 from ....model.laws import STILL, Impulse
 from ...at_points import at_point
 from ...operators import zero
-from .energy import SLACK, push_of, take_whole
+from .energy import SLACK, bounce_at, take_whole
 from .gauss_seidel import changed, gathered
 from .paths import BOUNDED, POINT, SPIN
 from .response import no_sums, push
@@ -340,8 +340,7 @@ def share_record(tree, params, touch, block, record):
     who = zero(params.world_dt[0])
     for k in range(block.n):
         if block.kind[k] == POINT:
-            _, bounce = push_of(tree, params, touch, block, k)
-            who = named(who, bounce, name_of(block, touch, k))
+            who = named(who, bounce_at(tree, params, touch, block, k), name_of(block, touch, k))
     return with_share(record, block.balance[0], who, weight_of(0, -4))
 
 

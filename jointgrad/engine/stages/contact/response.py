@@ -66,19 +66,24 @@ def sum_pushes(tree, params, block):
 
 
 @sweep
+def joint_rates(tree, work, block, b):
+    """What the sums add to the rates of a body's joint."""
+    motion = block.motion[tree.parent[b]]
+    for d in range(tree.dof[b], tree.dof[b] + tree.n_dof[b]):
+        work.kick[d], motion = accelerate(work.S[d], work.U[d], work.D_inv[d], block.pushed[d], motion)
+    block.motion[b] = motion
+
+
+@sweep
 def rates(tree, work, block):
-    """What the sums add to the rates."""
+    """The same of all bodies."""
     for b in range(tree.n_bodies):
-        d = tree.dof[b]
         if tree.kind[b] == FREE:
             own = free_rates(work.pose[b], work.arm[b], block.motion[b])
             for e in range(6):
-                work.kick[d + e] = own[e]
+                work.kick[tree.dof[b] + e] = own[e]
         else:
-            motion = block.motion[tree.parent[b]]
-            for e in range(d, d + tree.n_dof[b]):
-                work.kick[e], motion = accelerate(work.S[e], work.U[e], work.D_inv[e], block.pushed[e], motion)
-            block.motion[b] = motion
+            joint_rates(tree, work, block, b)
 
 
 # the reverse: who answers what ------------------------------------------------------------------------------------------

@@ -30,14 +30,22 @@ from .paths import IN_FIRST, POINT, joined, three
 from .response import all_answers, mix_with, no_sums, push
 
 
+def plus_of_joint(felt, effort, D_inv, pushed):
+    return tuple(f + e * (D_inv * pushed) for f, e in zip(felt, effort, strict=True))
+
+
+def plus_of_root(felt, at_root, motion):
+    return tuple(f + motion_work(motion, row) for f, row in zip(felt, three(at_root), strict=True))
+
+
 @traced
 def felt_at_joint(felt, effort, D_inv, pushed):
-    return tuple(f + e * (D_inv * pushed) for f, e in zip(felt, effort, strict=True))
+    return plus_of_joint(felt, effort, D_inv, pushed)
 
 
 @traced
 def felt_at_root(felt, at_root, motion):
-    return tuple(f + motion_work(motion, row) for f, row in zip(felt, three(at_root), strict=True))
+    return plus_of_root(felt, at_root, motion)
 
 
 @inlined
@@ -105,12 +113,12 @@ def begin(tree, params, work, block, block_bar):
 
 @traced
 def both_at_joint(felt, pulls, effort, D_inv, pushed, pulled):
-    return felt_at_joint.fn(felt, effort, D_inv, pushed), felt_at_joint.fn(pulls, effort, D_inv, pulled)
+    return plus_of_joint(felt, effort, D_inv, pushed), plus_of_joint(pulls, effort, D_inv, pulled)
 
 
 @traced
 def both_at_root(felt, pulls, at_root, motion, pulled):
-    return felt_at_root.fn(felt, at_root, motion), felt_at_root.fn(pulls, at_root, pulled)
+    return plus_of_root(felt, at_root, motion), plus_of_root(pulls, at_root, pulled)
 
 
 @inlined
