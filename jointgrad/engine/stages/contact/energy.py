@@ -16,7 +16,7 @@ from ...at_points import at_point
 from ...operators import plus, zero
 from .paths import IN_FIRST, POINT
 from .response import joint_rates, no_sums, push
-from .rows import bounce_of
+from .rows import bounce_of, brake, push_out
 from .running_sums import felt_by
 
 # energy may grow by this share: rounding must not decide whether an elastic impact is restrained
@@ -26,7 +26,7 @@ SLACK = 1e-9
 @traced
 def is_pushed_out(approach, gap, restitution, stabilisation, push_limit, dt):
     """1 where stabilisation asks for more than the bounce, else 0: only the former may do work."""
-    parting = minimum(-(stabilisation * gap * inverse(dt)), push_limit)
+    parting = minimum(-(stabilisation * gap * inverse(dt)), push_out(push_limit, brake(restitution)))
     bounce = select(0.0 > gap, maximum(-(restitution * approach), 0.0), 0.0)
     return select(bounce > parting, 0.0, 1.0)
 

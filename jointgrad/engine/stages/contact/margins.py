@@ -19,7 +19,7 @@ from .energy import SLACK, bounce_at, take_whole
 from .gauss_seidel import changed, gathered
 from .paths import BOUNDED, POINT, SPIN
 from .response import no_sums, push
-from .rows import BOUNCES
+from .rows import BOUNCES, brake, push_out
 from .running_sums import felt_by, tried
 from .ties import is_stop, stop_range
 
@@ -206,7 +206,7 @@ def with_point(
     pressed, open_ = select(is_pressed, 1.0, 0.0), select(is_active, select(is_pressed, 0.0, 1.0), 0.0)
     speed = select(is_pressed, maximum(-approach, 0.0), 0.0)
     # which of the demands on the normal velocity was the larger
-    parting = -(stabilisation * gap * inverse(dt))
+    parting, push_limit = -(stabilisation * gap * inverse(dt)), push_out(push_limit, brake(restitution))
     bounce = select(0.0 > gap, -(restitution * approach), 0.0)
     choice = 1.0 + select(parting > push_limit, 2.0, 0.0)
     bounces = select(bounce > minimum(parting, push_limit), 4.0, 0.0) + select(approach < 0.0, 8.0, 0.0)

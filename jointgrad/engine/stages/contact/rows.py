@@ -25,6 +25,8 @@ from .ties import tie_blocks
 # restitution from which on a pair falls through its margin freely, and bounces when it has: below, it is braked there, the less
 # the more it bounces, so that the law is continuous where restitution begins
 BOUNCES = 0.01
+# m/s: what bounces is pushed out no faster
+GENTLE = 0.02
 
 
 def forces_at(point, reference, axes):
@@ -74,6 +76,13 @@ def is_touching(gap, margin, restitution):
     return (select(touches(gap, margin, restitution), 1.0, 0.0),) * 3
 
 
+def push_out(push_limit, braked):
+    """Fastest speed of stabilisation. What bounces overlaps by what it moves in a step, and is on its way out: to push it, against
+    the mass that is felt along a normal that hardly moves, would be energy from nowhere."""
+    slow = minimum(push_limit, GENTLE)
+    return select(braked > 0.0, slow + braked * (push_limit - slow), slow)
+
+
 def target_speed(approach, gap, restitution, stabilisation, push_limit, dt):
     """The normal velocity that a contact shall not fall below.
 
@@ -82,10 +91,10 @@ def target_speed(approach, gap, restitution, stabilisation, push_limit, dt):
     Above the surface: a share of the gap may close in a step, the same as is opened below it, so that a resting contact is smooth
     in both directions; a larger one the more a pair bounces.
     """
-    parting = minimum(-(stabilisation * gap * inverse(dt)), push_limit)
+    braked = brake(restitution)
+    parting = minimum(-(stabilisation * gap * inverse(dt)), push_out(push_limit, braked))
     bounce = -(restitution * approach)
     below = select(0.0 > approach, maximum(parting, bounce), parting + bounce)
-    braked = brake(restitution)
     above = parting * inverse(select(braked > 0.0, braked, 1.0))
     return select(0.0 > gap, below, above)
 
