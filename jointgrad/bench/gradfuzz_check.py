@@ -31,7 +31,7 @@ INFORMATIVE = 1e-3
 PROBES, PROBE = 8, 1e-13  # of rounding, and how far they go
 # how small a derivative may be before rounding is all there is to compare: beside the largest of its kind, beside the largest
 # of all, and in itself
-SMALL, TINY, SMALLEST = 1e-3, 1e-6, 1e-4
+SMALL, TINY, SMALLEST = 1e-3, 1e-6, 1e-3
 # points of a difference and their weights, of fourth order; the last one of a side shows that nothing changes before the first
 Sides = tuple[float, ...]
 BOTH_SIDES: Sides = (1, -1, 2, -2)
@@ -50,8 +50,9 @@ AGREES, DIFFERS, KINK, NEITHER, UNSURE = "agrees", "differs", "kink", "neither",
 STATE = ("q", "qd", "u", "force")
 # how far an entry is moved where that is not in proportion to its size
 UNITS = {
-    "force": 10.0, "u": 1.0, "pair.softness": 1e-4, "world.softness": 1e-4, "pair.compliance": 1e-4, "world.compliance": 1e-4, "link.drag_size": 0.1, "world.density": 100.0,
-    "pair.stiffness": 100.0, "pair.damping": 100.0, "joint.armature": 1e-2, "pair.margin": 1e-3,
+    "force": 10.0, "u": 1.0, "link.drag_size": 0.1, "world.density": 100.0, "joint.armature": 1e-2,
+    "pair.stiffness": 100.0, "pair.damping": 100.0, "pair.margin": 1e-3,
+    **dict.fromkeys(("pair.softness", "pair.compliance", "world.softness", "world.compliance"), 1e-4),
 }  # fmt: skip
 
 
