@@ -83,8 +83,8 @@ def spheres_30_000() -> str:
 
 
 @attack
-def spheres_20_000() -> str:
-    text = mjcf('<replicate count="20000"><body><freejoint/><geom size=".1"/></body></replicate>')
+def spheres_14_000() -> str:
+    text = mjcf('<replicate count="14000"><body><freejoint/><geom size=".1"/></body></replicate>')
     return refused("pairs", lambda: jg.load(text).compile())
 
 

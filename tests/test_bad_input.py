@@ -243,7 +243,7 @@ WORLDS = {
         lambda: jg.World().pair("a", "b", fricton=1.0),
         ['"fricton"', 'did you mean "friction"'],
     ),
-    "pair without names": (lambda: jg.World().pair(None, "b"), ["two names", "None"]),
+    "pair without names": (lambda: jg.World().pair(None, "b"), ["first of a pair", "None"]),
     "kind of a shape": (lambda: jg.Shape("ball"), ['"ball"', "sphere, capsule"]),
     "role of a shape": (
         lambda: jg.Shape("box", (1, 1, 1), role="collison"),

@@ -89,5 +89,5 @@ def test_linearize_by_parameters_sums_to_the_gradient():
 
 def test_linearize_refuses_an_unknown_wrt():
     model = jg.zoo.cart_pole().compile()
-    with pytest.raises(jg.InputError, match='"state".*"params"'):
+    with pytest.raises(jg.InputError, match="state, params"):
         jg.linearize(model, model.initial_state(), wrt="mass")

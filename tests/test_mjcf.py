@@ -590,7 +590,7 @@ def assert_files_move_alike(files, largest):
             continue
         world = quiet(load_world, MODELS / file, search_roots=[MODELS])
         try:
-            assert_same_motion(compiled(world), m, states=1)
+            assert_same_motion(quiet(compiled, world), m, states=1)
         except (AssertionError, ModelError) as reason:
             differing.append(f"{file}: {reason}")
         compared += 1

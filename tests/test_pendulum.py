@@ -128,7 +128,7 @@ def test_coarse_steps_are_found_out():
         (["--n", "2", "0"], "from 1 to 7, but is 0"),
         (["--n"], "n is empty"),
         (["--iterations", "0"], "iterations must be 1 or more"),
-        (["--integrator", "magic"], 'no integrator "magic"'),
+        (["--integrator", "magic"], 'integrator "magic"'),
     ],
 )
 def test_bad_arguments_get_one_clear_line(arguments, said, capsys, tmp_path):

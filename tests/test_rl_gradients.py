@@ -42,7 +42,7 @@ def landed(task, count):
         batch.step(np.zeros((2, task.model.nu)))
     touching = jg.inspect(task.model, jg.State(*batch.now[:2])).contacts
     assert count == 0 or all(any(c.mode != "open" for c in row) for row in touching)
-    return [torch.from_numpy(x) for x in batch.now[:2]]
+    return [torch.tensor(x) for x in batch.now[:2]]
 
 
 @pytest.mark.parametrize("name", LANDED)

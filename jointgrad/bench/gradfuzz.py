@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import time
+import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -67,12 +68,14 @@ class Tally:
 
 def checked(seed: int, number: int, files: Sequence[Path], count: int) -> tuple[Subject, Check, list[Outcome]]:
     """World `number` of a run, tested along so many directions."""
-    world = subject(seed, number, files)
-    rng = np.random.default_rng([seed, number, 1])
-    check = Check(world, rng)
-    if not check.is_sound:
-        raise SimulationError("it moves too fast for differences")
-    return world, check, check.outcomes(check.directions(count, rng))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # one sweep does not settle a pile, and its derivatives are exact all the same
+        world = subject(seed, number, files)
+        rng = np.random.default_rng([seed, number, 1])
+        check = Check(world, rng)
+        if not check.is_sound:
+            raise SimulationError("it moves too fast for differences")
+        return world, check, check.outcomes(check.directions(count, rng))
 
 
 def worlds(

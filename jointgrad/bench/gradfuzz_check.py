@@ -22,15 +22,16 @@ from ..model.arrays import NOT_NEGATIVE, PARAMS
 from .gradfuzz_worlds import BATCH, Subject
 
 TOLERANCE = 1e-5  # of what a derivative may differ from its differences, as a share of it
-TANGENT_TOLERANCE = 1e-7  # and from the tangent, which differs by rounding alone
+TANGENT_TOLERANCE = 1e-6  # and from the tangent, which differs by rounding alone
 # steps of differences in units of what is moved: curvature spoils the large ones, rounding the small ones, and the nearer a
 # kink is, the smaller they must be
 STEPS = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8)
 # a difference says something while rounding is less than this share of it
 INFORMATIVE = 1e-3
 PROBES, PROBE = 8, 1e-13  # of rounding, and how far they go
-# how small a derivative may be before rounding is all there is to compare: beside the largest of its kind, and in itself
-SMALL, SMALLEST = 1e-3, 1e-4
+# how small a derivative may be before rounding is all there is to compare: beside the largest of its kind, beside the largest
+# of all, and in itself
+SMALL, TINY, SMALLEST = 1e-3, 1e-6, 1e-3
 # points of a difference and their weights, of fourth order; the last one of a side shows that nothing changes before the first
 Sides = tuple[float, ...]
 BOTH_SIDES: Sides = (1, -1, 2, -2)
@@ -45,14 +46,13 @@ WEIGHTS = {
 }  # fmt: skip
 # bounds that, at zero, let no clamp act as it does a little above
 BOUNDS = ("pair.friction", "pair.torsion", "pair.rolling", "joint.friction")
-# parameters whose effect begins with a jump: there is no derivative where they are zero
-JUMPS = ("pair.restitution",)
 AGREES, DIFFERS, KINK, NEITHER, UNSURE = "agrees", "differs", "kink", "neither", "unsure"
 STATE = ("q", "qd", "u", "force")
 # how far an entry is moved where that is not in proportion to its size
 UNITS = {
-    "force": 10.0, "u": 1.0, "pair.softness": 1e-4, "world.softness": 1e-4, "link.drag_size": 0.1, "world.density": 100.0,
-    "pair.stiffness": 100.0, "pair.damping": 100.0, "joint.armature": 1e-2, "pair.margin": 1e-3,
+    "force": 10.0, "u": 1.0, "link.drag_size": 0.1, "world.density": 100.0, "joint.armature": 1e-2,
+    "pair.stiffness": 100.0, "pair.damping": 100.0, "pair.margin": 1e-3,
+    **dict.fromkeys(("pair.softness", "pair.compliance", "world.softness", "world.compliance"), 1e-4),
 }  # fmt: skip
 
 
@@ -146,8 +146,6 @@ class Check:
             found &= np.repeat(trace - 2 * room[..., -1] > 1e-2 * trace, 6, axis=-1)
         if name in ("link.mass", "joint.friction", "shape.size"):  # no body, no row, no shape
             found &= value > 0 if name != "joint.friction" else self.subject.model.params[name] > 0
-        if name in JUMPS:
-            found &= value != 0
         return found
 
     def units(self, name: str, env: int) -> np.ndarray:
@@ -179,8 +177,14 @@ class Check:
 
     def size(self, d: Direction) -> float:
         """Below which a derivative counts as small."""
-        parts = np.abs(self.gradient[d.name][d.env].ravel() * self.units(d.name, d.env))
-        return max(SMALL * float(parts.max(initial=0.0)), SMALLEST)
+        return max(SMALL * self.largest(d.name, d.env), TINY * self.largest_of_all[d.env], SMALLEST)
+
+    def largest(self, name: str, env: int) -> float:
+        return float(np.abs(self.gradient[name][env].ravel() * self.units(name, env)).max(initial=0.0))
+
+    @functools.cached_property
+    def largest_of_all(self) -> list[float]:
+        return [max(self.largest(name, env) for name in self.gradient) for env in range(BATCH)]
 
     def moved(
         self, directions: Sequence[Direction], lengths: np.ndarray

@@ -52,7 +52,8 @@ def check_choice(name: str, value: Any, known: Iterable[str]) -> None:
     if not isinstance(value, str) or value not in words:
         close = close_to(value, words)
         hint = f'; did you mean "{close}"?' if close else ""
-        raise InputError(f"{name} must be one of {', '.join(words)}, but is {shown(value)}{hint}")
+        given = f'"{value}"' if isinstance(value, str) else shown(value)
+        raise InputError(f"{name} {given} is none of {', '.join(words)}{hint}")
 
 
 def checked_names(name: str, value: Any, known: Iterable[str], kind: str = "") -> tuple[str, ...]:

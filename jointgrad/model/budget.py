@@ -31,7 +31,7 @@ class Budget:
     elements: float = _most(500_000, "XML elements")
     attribute: float = _most(4e6, "characters of one attribute")  # inline meshes are the longest honest ones
     classes: float = _most(10_000, "default classes")
-    parts: float = _most(100_000, "bodies, joints, geoms, sites and copies of them")
+    parts: float = _most(60_000, "bodies, joints, geoms, sites and copies of them")
     rows: float = _most(2_000, "rows of a dense matrix")
     mesh_bytes: float = _most(64e6, "bytes of one mesh file")
     nodes: float = _most(2_000, "nodes, meshes and arrays of one mesh file")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from .arrays import ANDERSSON, BROWN, COULOMB, HOLLARS, IMPULSE
 from .ranges import check_form
 
+STILL = 1e-12  # m/s: what slips more slowly is at rest
 FRICTION_LAWS = {"coulomb": COULOMB, "andersson": ANDERSSON, "hollars": HOLLARS, "brown": BROWN}
 
 # of joint limits, dry friction, mimic joints and loops. The compliance of pairs is 1e-5 / kg to a body of 1 kg; this is the same

@@ -30,7 +30,7 @@ class DifferentiableTask:
     def start(self, rng: np.random.Generator, batch: int) -> Moment:
         """Where episodes begin, in float64."""
         state = self.task.start(rng, batch)
-        return self.moment(torch.from_numpy(state.q), torch.from_numpy(state.qd))
+        return self.moment(torch.tensor(state.q), torch.tensor(state.qd))
 
     def moment(self, q: Tensor, qd: Tensor) -> Moment:
         """An episode that begins in a given state, (batch, nq) and (batch, nv)."""

@@ -11,6 +11,7 @@ from ...compiler.kernel import accumulate, inlined, kernel, sweep
 from ...compiler.reverse import adjoint
 from ...compiler.trace import traced
 from ...model.arrays import ANDERSSON, COULOMB, HOLLARS, IMPULSE
+from ...model.laws import STILL
 from ..at_points import at_point, give_to_point
 from ..operators import zero6
 
@@ -19,9 +20,6 @@ READS = (
     "params.pair_transition", "params.pair_stiffness", "params.pair_damping", "params.pair_exponent",
 )  # fmt: skip
 WRITES = ("work.touch", "touch.force")
-
-
-STILL = 1e-12  # m/s
 
 
 def power(x, n):

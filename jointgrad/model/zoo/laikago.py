@@ -57,7 +57,7 @@ def laikago(full_body: bool = False) -> Description:
 
 def _add_body_shapes(robot: Description) -> None:
     """Primitives of about the extent of the robot. In a leg's frames x points left, y up, z forward."""
-    robot.link("chassis").shapes.append(Shape("box", (0.28, 0.085, 0.075), (-0.02, 0.0, 0.02), color=GREY))
+    robot.link("chassis").shapes.append(Shape("box", (0.28, 0.083, 0.075), (-0.02, 0.0, 0.02), color=GREY))
     for leg, _, side, _, _ in LEGS:
         hip = rod("cylinder", (0, 0, -0.05), (0, 0, 0.05), 0.045, color=DARK)
         robot.link(f"{leg}_hip_motor").shapes.append(hip)

@@ -2,7 +2,7 @@
 
 Impulses x do the work x . (velocities before + velocities after) / 2, and so share * x do share / 2 (x . c + share x . A x) with
 c the sum of the velocities before the step and before the impulses. Stabilisation is meant to do work: what it may do is its
-speed times its impulse. The largest share that does no more is balance / square, or 1: see docs/decisions/0009.
+speed times its impulse. The largest share that does no more is balance / square, or 1: see docs/decisions/0010.
 Only steps in which something bounces are looked at.
 """
 

@@ -11,8 +11,8 @@ from ....algebra.vector import cross, dot, scale
 from ....compiler.elementary import inverse, maximum, minimum, safe_norm, select
 from ....compiler.kernel import inlined, kernel, sweep
 from ....compiler.trace import traced
-from ....model.arrays import HOLLARS, IMPULSE, JOINT_TIE, PAIR_KINDS
-from ....model.laws import Impulse
+from ....model.arrays import COULOMB, HOLLARS, IMPULSE, JOINT_TIE, PAIR_KINDS
+from ....model.laws import STILL, Impulse
 from ...at_points import at_point
 from ...operators import zero
 from .energy import SLACK, bounce_at, take_whole
@@ -234,9 +234,11 @@ def with_impulse(record, x, before):
 
 
 @traced
-def with_spring(record, point, normal, gap, force, v_a, v_b, reference_a, reference_b, transition, has_corner, weight):
+def with_spring(
+    record, point, normal, gap, force, v_a, v_b, reference_a, reference_b, transition, has_corner, has_jump, weight
+):
     """Counts of a point with a spring: it sticks while it slips more slowly than the transition of its friction, where some
-    laws have a corner."""
+    laws have a corner; Coulomb's jumps as soon as anything slips."""
     a = add(v_a[3:], cross(v_a[:3], sub(point, reference_a[9:])))
     b = add(v_b[3:], cross(v_b[:3], sub(point, reference_b[9:])))
     velocity = sub(a, b)
@@ -244,9 +246,10 @@ def with_spring(record, point, normal, gap, force, v_a, v_b, reference_a, refere
     is_in = 0.0 > gap
     pressed = select(is_in, select(dot(force, normal) > 0.0, 1.0, 0.0), 0.0)
     slips = select(speed > transition, 1.0, 0.0)
+    code = pressed * (1.0 + has_corner * slips + has_jump * select(speed > STILL, 1.0, 0.0))
     return (
         *record[:6], record[6] + select(is_in, 1.0 - pressed, 0.0), record[7] + pressed * (1.0 - slips),
-        record[8] + pressed * slips, *record[9:13], record[13] + weight * pressed * (1.0 + has_corner * slips), *record[14:],
+        record[8] + pressed * slips, *record[9:13], record[13] + weight * code, *record[14:],
     )  # fmt: skip
 
 
@@ -307,7 +310,7 @@ def touch_record(tree, params, work, touch, record, i):
         record = with_spring(
             record, touch.point[i], touch.normal[i], touch.gap[i], touch.force[i], work.v[a], work.v[b],
             work.pose[tree.reference[a]], work.pose[tree.reference[b]], params.pair_transition[row],
-            1.0 if tree.pair_law[p] == HOLLARS else 0.0, weight,
+            1.0 if tree.pair_law[p] == HOLLARS else 0.0, 1.0 if tree.pair_law[p] == COULOMB else 0.0, weight,
         )  # fmt: skip
     if tree.pair_kind[p] == HAS_FEATURES[0] or tree.pair_kind[p] == HAS_FEATURES[1]:
         record = with_features(record, is_near(touch.gap[i], params.pair_margin[row]), touch.feature[i], weight)
