@@ -624,7 +624,7 @@ class _Reverse:
 
 
 # velocity that the last sweep still found, in what forces give in a step, smoothed over steps (settling.py). A stack of ten boxes
-# leaves 0.6, of twenty 2.8, 100 kg on 1 kg 1.8, held by stabilisation at 0.1 mm; 300 kg on 1 kg 10, and fall through it
+# leaves 1.1, of twenty 2.7, 100 kg on 1 kg 1.8, held by stabilisation at 0.1 mm; 300 kg on 1 kg 10, and fall through it
 UNSETTLED = 4.0
 
 

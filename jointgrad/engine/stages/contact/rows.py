@@ -26,7 +26,7 @@ from .ties import tie_blocks
 # the more it bounces, so that the law is continuous where restitution begins
 BOUNCES = 0.01
 # m/s: what bounces is pushed out no faster
-GENTLE = 0.02
+GENTLE = 0.025
 
 
 def forces_at(point, reference, axes):

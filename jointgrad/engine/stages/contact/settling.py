@@ -14,13 +14,15 @@ from ...operators import zero, zero3
 from .paths import POINT
 
 STEPS = 16  # over which the figure is smoothed
+SLOW = 1e-5  # m/s: what forces give is not taken for less
 
 
 @traced
-def left_over(found, x, before, A, active, who):
-    """The largest velocity that the last sweep found along a normal, with the name of its pair."""
-    change = x[0] - before[0]
-    speed = select(active[0] > 0.5, maximum(change, -change) * A[0], 0.0)
+def left_over(found, x, before, A, active, gap, stabilisation, dt, who):
+    """The largest velocity that the last sweep found along a normal, with the name of its pair. More than what stabilisation asks
+    for does not count: what is not in each other does not sink, or not yet."""
+    change, parting = x[0] - before[0], maximum(-(stabilisation * gap * inverse(dt)), 0.0)
+    speed = select(active[0] > 0.5, minimum(maximum(change, -change) * A[0], parting), 0.0)
     is_more = speed > found[0]
     return select(is_more, speed, found[0]), select(is_more, who, found[1])
 
@@ -36,8 +38,7 @@ def begun_with(most, b, closing, approach, active):
 @traced
 def smoothed(unsettled, found, most):
     """Worst so far, present, and the pair of the worst."""
-    count = select(most > 0.0, found[0] * inverse(select(most > 0.0, most, 1.0)), 0.0)
-    count = minimum(count, 1.0 * STEPS)  # no step alone makes it more than one
+    count = minimum(found[0] * inverse(maximum(most, SLOW)), 1.0 * STEPS)  # no step alone makes it more than one
     present = unsettled[1] + (1.0 / STEPS) * (count - unsettled[1])
     is_worse = present > unsettled[0]
     return select(is_worse, present, unsettled[0]), present, select(is_worse, found[1], unsettled[2])
@@ -49,9 +50,12 @@ def settle(tree, params, touch, block):
     most, n, T = zero(params.world_dt[0]), block.n, tree.sweeps
     for k in range(n):
         if block.kind[k] == POINT:
-            name = 1.0 * touch.pair[block.source[k]]
-            x, before = block.x[T * n + k], block.x[(T - 1) * n + k]
-            found = left_over(found, x, before, block.A[block.own[k]], block.active[k], name)
+            i = block.source[k]
+            p = touch.pair[i]
+            found = left_over(
+                found, block.x[T * n + k], block.x[(T - 1) * n + k], block.A[block.own[k]], block.active[k], touch.gap[i],
+                params.pair_stabilisation[tree.pair_row[p]], params.world_dt[0], 1.0 * p,
+            )  # fmt: skip
             most = begun_with(most, block.b[k], block.closing[k], block.approach[k], block.active[k])
     block.unsettled[0] = smoothed(block.unsettled[0], found, most)
 
