@@ -319,7 +319,6 @@ VALUES = {
     ),
     "limit without a row": (entry("joint.limit", (1, 0), -0.5), ["joint.limit", '"shoulder"', "without limit"]),
     "no time step": (lambda m: {"world.dt": 0.0}, ["world.dt", "more than zero"]),
-    "negative density": (lambda m: {"world.density": -1.0}, ["world.density", "negative (-1)"]),
     "negative margin": (lambda m: {"world.limit_margin": -1.0}, ["world.limit_margin", "negative"]),
     "margin without end": (lambda m: {"world.limit_margin": INF}, ["world.limit_margin", "not finite"]),
     "force limit exchanged": (entry("actuator.force_limit", 0, (1.0, -1.0)), ["force_limit", '"motor"', "lower end"]),

@@ -99,8 +99,7 @@ def made_robot(seed: int, base: str) -> jg.Description:
     """
     robot = jg.zoo.random_tree(6, seed=seed, base=base, trees=2 if base == "fixed" else 1, actuators=False, drag=True)
     if base == "free":  # something that hangs on the world, too
-        anchored = robot.add_link("anchored", 0.7, (0.1, 0.2, 0.1), (0.1, 0.02, 0.01, 0.2, 0.03, 0.15))
-        anchored.drag_size = (0.1, 0.2, 0.3)
+        robot.add_link("anchored", 0.7, (0.1, 0.2, 0.1), (0.1, 0.02, 0.01, 0.2, 0.03, 0.15))
         robot.add_joint("anchor", "revolute", None, "anchored", axis=(0.6, 0.0, 0.8), damping=0.2)
     limits = {"control_limit": (-0.8, 0.9), "force_limit": (-90.0, 80.0)}
     driven = [j for j in robot.joints.values() if j.kind != "fixed"]
@@ -142,7 +141,7 @@ def made_case(
     seed: int, integrator: str, steps: int, is_shared: bool, base: str = "free", batch: int = 3, dt: float = 0.01
 ) -> Case:
     rng = np.random.default_rng(seed)
-    model = made_robot(seed, base).compile(dt=dt, integrator=integrator, viscosity=0.05, density=0.05)
+    model = made_robot(seed, base).compile(dt=dt, integrator=integrator, viscosity=0.05)
     more = {"joint.damping": 0.3, "joint.stiffness": 0.2, "joint.armature": 0.05}
     more["joint.rest"] = 0.1 * rng.normal(size=model.nq)
     model = model.replace({name: model.params[name] + x for name, x in more.items()})

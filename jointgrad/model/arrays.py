@@ -289,6 +289,8 @@ def is_narrow(limit: Any, margin: float) -> Any:
 
 
 NOT_NEGATIVE = (*(name for name in parameters_with(0.0, is_above=False) if name in PARAMS), "shape.size")
+# zero for most worlds, and smooth there: central differences ask for a little less, too
+SMOOTH_AT_ZERO = ("link.drag_size", "world.density", "world.viscosity")
 POSITIVE = tuple(name for name in parameters_with(0.0, is_above=True) if name in PARAMS)
 # a range whose ends are exchanged leaves no place; that of a tendon may be a point, of which derivatives are asked
 RANGES = ("joint.limit", "actuator.control_limit", "actuator.force_limit")
@@ -318,7 +320,7 @@ def check_physical(name: str, array: np.ndarray, topology: Topology) -> None:
             at = tuple(int(i) for i in np.argwhere(bad)[0])
             raise InputError(f"{name}{_row_name(name, at[1], topology)} {reason.format(flat[at])}")
 
-    if name in NOT_NEGATIVE:
+    if name in NOT_NEGATIVE and name not in SMOOTH_AT_ZERO:
         refuse(flat < 0, "is negative ({:g}); it must be zero or more")
     if name in POSITIVE:
         refuse(flat <= 0, "is {:g}; it must be more than zero")
