@@ -26,8 +26,7 @@ INPUTS = ("q", "qd", "u", "force")
 EVERY_KIND = 0
 
 
-# what these robots have none of: dry friction (nor a row for it), networks
-# nothing of this is in these worlds: no contact, no ties, no networks
+# what these robots have none of: dry friction (nor a row for it), networks, contact, ties
 ABSENT = ("joint.friction", "graft.weight", "world.compliance", "world.softness", "world.limit_margin")
 
 
@@ -75,7 +74,8 @@ class Case:
 
     def differences(self, name: str, entries=None) -> np.ndarray:
         """(batch, entries): by central differences, each environment's loss by its own copy of an input."""
-        h = {"world.dt": 5e-4 * self.model.params["world.dt"], "force": 0.05, "world.density": 0.02}.get(name, 5e-4)
+        h = {"world.dt": 5e-4 * self.model.params["world.dt"], "force": 0.05, "world.density": 0.02,
+             "link.drag_size": 2e-3}.get(name, 5e-4)  # fmt: skip
         return np.stack([
             central(lambda points, env=env: self.losses(env, {name: points}), self.inputs[name][env], h, entries)
             for env in range(self.batch)
@@ -154,7 +154,8 @@ def made_case(
     inputs["force"] = 0.3 * rng.normal(size=(batch, steps, model.n_links, 6))
     for name, value in model.params.items():
         inputs[name] = np.repeat(value[None], batch, 0)
-        if not is_shared and name != "graft.weight":
+        # nothing gives way here: no draws for that
+        if not is_shared and name not in ("graft.weight", "pair.compliance", "world.compliance"):
             inputs[name] *= rng.uniform(0.97, 1.03, size=(batch,) + (1,) * value.ndim)
     case = Case(model, inputs, is_shared, steps, batch)
     shapes = {"q": (model.nq,), "qd": (model.nv,)} | {o: (model.n_links, *s) for o, s in OUTPUTS.items()}
