@@ -26,7 +26,7 @@ SEEN = {
 }  # fmt: skip
 
 
-def arm(friction: float = 0.05, **options) -> jg.Model:
+def arm(friction: float = 0.05, restitution: float = 0.2, **options) -> jg.Model:
     """Three links that swing in a medium, the tip of the last on the ground where they lie flat; all that a graft may change."""
     robot = jg.Description("arm")
     parent = None
@@ -40,15 +40,20 @@ def arm(friction: float = 0.05, **options) -> jg.Model:
         link.drag_size = (0.1, 0.2, 0.5)
         parent = f"link{k}"
     link.shapes.append(jg.Shape("sphere", (0.1,), (0.0, 0.0, -0.5), name="tip"))
-    world = jg.World(density=20.0, viscosity=0.3).add(robot).add_ground(height=FLOOR, friction=0.4, restitution=0.2)
+    world = (
+        jg.World(density=20.0, viscosity=0.3).add(robot).add_ground(height=FLOOR, friction=0.4, restitution=restitution)
+    )
     return world.compile(dt=5e-3, **options)
 
 
 @functools.cache
 def model_for(target: str) -> jg.Model:
-    """Contact by springs where a spring's parameter is changed."""
+    """Contact by springs where a spring's parameter is changed; no bounce, in which depth has no say, where depth is."""
     soft = target in SPRINGS
-    return arm(contact=jg.Spring(3e3, 2e3, 1.3, "brown", 0.8, 0.5) if soft else jg.Impulse(sweeps=10))
+    return arm(
+        restitution=0.0 if target == "contact.depth" else 0.2,
+        contact=jg.Spring(3e3, 2e3, 1.3, "brown", 0.8, 0.5) if soft else jg.Impulse(sweeps=10),
+    )
 
 
 def states() -> tuple[np.ndarray, np.ndarray]:

@@ -10,7 +10,7 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -94,7 +94,10 @@ def fewest_steps(world: Subject, seed: int, number: int, direction: Direction) -
     """After how many steps a derivative is wrong for the first time."""
     for steps in range(1, world.steps):
         check = Check(shorter(world, steps), np.random.default_rng([seed, number, 1]))
-        if check.outcomes([direction])[0].verdict == DIFFERS:
+        cut = direction.change
+        if direction.name in ("u", "force"):  # which have a row per step
+            cut = cut.reshape(world.steps, -1)[:steps].ravel()
+        if check.outcomes([replace(direction, change=cut)])[0].verdict == DIFFERS:
             return steps
     return world.steps
 

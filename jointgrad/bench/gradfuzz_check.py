@@ -107,8 +107,19 @@ class Check:
 
     @functools.cached_property
     def gradient(self) -> dict[str, np.ndarray]:
+        return self.gradient_at(self.subject.inputs)
+
+    @functools.cached_property
+    def gradient_noise(self) -> dict[str, np.ndarray]:
+        """What rounding does to the gradient: how far it is from that of a start a few last digits away."""
+        rng, start = np.random.default_rng(0), {name: self.subject.inputs[name] for name in ("q", "qd")}
+        moved = ({name: x + PROBE * rng.normal(size=x.shape) for name, x in start.items()} for _ in range(3))
+        found = [self.gradient_at(self.subject.inputs | one) for one in moved]
+        return {name: np.max([np.abs(g[name] - bar) for g in found], axis=0) for name, bar in self.gradient.items()}
+
+    def gradient_at(self, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Cotangents of all inputs, environments first: every parameter once more with a value per environment."""
-        whole = self.rollout(self.subject.inputs, tuple(n for n in PARAMS if self.subject.inputs[n].size))
+        whole = self.rollout(inputs, tuple(n for n in PARAMS if inputs[n].size))
         found: Gradient = whole.backward(self.bars[0], self.bars[1])
         own = {name: bar for name, bar in found.params.items() if bar.size}
         u = np.zeros((BATCH, self.subject.steps, 0)) if found.u is None else np.moveaxis(found.u, 1, 0)
@@ -174,6 +185,10 @@ class Check:
 
     def along(self, d: Direction) -> float:
         return float(self.gradient[d.name][d.env].ravel() @ d.change)
+
+    def noise_along(self, d: Direction) -> float:
+        """What rounding of the gradient, and of the tangent likewise, may amount to along a direction."""
+        return 8 * float(self.gradient_noise[d.name][d.env].ravel() @ np.abs(d.change))
 
     def size(self, d: Direction) -> float:
         """Below which a derivative counts as small."""
@@ -268,7 +283,7 @@ class Tries:
     def __init__(self, check: Check, directions: Sequence[Direction]) -> None:
         self.directions, n, self.is_at_kink = directions, len(directions), check.subject.is_at_kink
         self.gradient, self.tangents = np.array([check.along(d) for d in directions]), check.tangents(directions)
-        self.sizes = np.array([check.size(d) for d in directions])
+        self.sizes, self.noise = (np.array([f(d) for d in directions]) for f in (check.size, check.noise_along))
         self.rounding = check.rounding[[d.env for d in directions]]
         self.at_edge = np.array([check.is_at_edge(d) for d in directions])
         self.is_bound = np.array([d.name in BOUNDS for d in directions])
@@ -291,7 +306,7 @@ class Tries:
         self.slope[which] = np.where(is_better, slopes, self.slope[which])
 
     def outcome(self, k: int, is_kink: bool) -> Outcome:
-        error, by_tangent = self.best[k], relative(self.gradient[k], self.tangents[k], self.sizes[k], 0.0)
+        error, by_tangent = self.best[k], relative(self.gradient[k], self.tangents[k], self.sizes[k], self.noise[k])
         if np.isnan(error):
             verdict = UNSURE
         elif is_kink and error <= TOLERANCE:

@@ -11,20 +11,21 @@ from ....algebra.vector import cross, dot, scale
 from ....compiler.elementary import inverse, maximum, minimum, safe_norm, select
 from ....compiler.kernel import inlined, kernel, sweep
 from ....compiler.trace import traced
-from ....model.arrays import COULOMB, HOLLARS, IMPULSE, JOINT_TIE, PAIR_KINDS
+from ....model.arrays import CONNECT, COULOMB, HOLLARS, IMPULSE, JOINT_TIE, MIMIC_ROW, PAIR_KINDS, WELD
 from ....model.laws import STILL, Impulse
 from ...at_points import at_point
-from ...operators import zero
+from ...operators import zero, zero3
 from .energy import SLACK, bounce_at, take_whole
 from .gauss_seidel import changed, gathered
 from .paths import BOUNDED, POINT, SPIN
 from .response import no_sums, push
 from .rows import BOUNCES, brake, push_out
 from .running_sums import felt_by, tried
-from .ties import is_stop, stop_range
+from .ties import connect_demand, is_stop, mimic_demand, stop_range, weld_demand
 
 READS = (
     "state.q", "work.pose", "work.v", "work.D_inv", "touch.point", "touch.normal", "touch.gap", "touch.force", "touch.feature",
+    "touch.shape", "params.joint_mimic",
     "block.active", "block.approach", "block.balance", "block.whole", "block.D", "block.G",
     "block.start", "block.x", "block.low", "block.high",
     "block.friction", "block.soft", "block.effort", "block.at_root", "block.answer",
@@ -330,6 +331,38 @@ def stop_record(tree, params, state, record):
 
 
 @traced
+def with_pulls(record, speeds, weight):
+    """Loops and mimic joints that are far off are brought back at the greatest speed there is: which rows, and which way."""
+    code = 0.0
+    for i, speed in enumerate(speeds):
+        side = select(speed > 0.0, 1.0, 2.0)
+        code = code + 3.0**i * select(Impulse.push_limit > size_of(speed), 0.0, side)
+    return replaced(record, 13, (record[13] + weight * code,))
+
+
+@sweep
+def pull_record(tree, params, state, touch, record):
+    """What stabilisation asks of loops and of mimic joints, as in ties.py, apart from their rates."""
+    still, gain, dt = zero3(params.world_dt[0]), params.world_stabilisation[0], params.world_dt[0]
+    for t in range(tree.n_ties):
+        kind, i, j = tree.tie_kind[t], tree.tie_a[t], tree.tie_b[t]
+        if kind == CONNECT:
+            pulls = connect_demand(still, touch.shape[i], touch.shape[j], gain, dt)
+            record = with_pulls(record, pulls, weight_of(3 * t, -4))
+        elif kind == WELD:
+            pulls = weld_demand(still, touch.shape[i], touch.shape[j], gain, dt)
+            record = with_pulls(record, pulls, weight_of(3 * t, -4))
+        elif tree.tie_row[3 * t] == MIMIC_ROW:
+            q, q2, mimic = (
+                state.q[tree.tie_q[3 * t]],
+                state.q[tree.tie_q2[3 * t]],
+                params.joint_mimic[tree.tie_frame[3 * t]],
+            )
+            record = with_pulls(record, (mimic_demand(q, zero(dt), q2, mimic, gain, dt),), weight_of(3 * t, -4))
+    return record
+
+
+@traced
 def named(who, bounce, name):
     return select(bounce > 0.0, name, who)
 
@@ -365,7 +398,7 @@ def margins(tree, params, state, work, touch, block, margin):
         record = share_record(tree, params, touch, block, record)
     for i in range(touch.n):
         record = touch_record(tree, params, work, touch, record, i)
-    margin.record[0] = stop_record(tree, params, state, record)
+    margin.record[0] = pull_record(tree, params, state, touch, stop_record(tree, params, state, record))
 
 
 @traced
