@@ -56,18 +56,19 @@ class Gradient(Compared):
     params: Mapping[str, np.ndarray] = field(default_factory=dict)
 
 
+NOTHING_TO_SETTLE = np.zeros((0, 3))
 # bytes up to which an array is copied
 SMALL = 1 << 17
 # numbers in a row of a fingerprint
-ROW = 1024
+ROW = 509
 
 
 def fingerprint(array: np.ndarray) -> tuple[int, ...]:
-    """Of all bits of an array and their places, at ten gigabytes a second: sums of rows and of columns, as whole numbers."""
+    """Of all bits of an array: sums of its columns as whole numbers. The width is prime, so that what moves to another place of a
+    robot, an environment or a step is in another column."""
     bits = array.reshape(-1).view(np.uint64)
     whole = bits.size // ROW * ROW
-    rows = bits[:whole].reshape(-1, ROW)
-    return tuple(zlib.crc32(part.data) for part in (rows.sum(0), rows.sum(1), bits[whole:]))
+    return tuple(zlib.crc32(part.data) for part in (bits[:whole].reshape(-1, ROW).sum(0), bits[whole:]))
 
 
 @dataclass(frozen=True)
@@ -86,13 +87,26 @@ class _Inputs:
     def batch(self) -> int:
         return self.q.shape[0]
 
-    def guarded(self, names: Sequence[str]) -> _Inputs:
-        """Safe from those who write to their arrays afterwards: of these names, small ones are copied, and a change of a large one
-        will be noticed. (100 steps of 256 Laikagos, controls of 2.5 MB: to copy them costs 10 %, to notice a change 1 %.)"""
-        arrays = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
-        copies = {name: array.copy() for name, array in arrays.items() if array.nbytes <= SMALL}
-        prints = {name: fingerprint(array) for name, array in arrays.items() if array.nbytes > SMALL}
-        return replace(self, **copies, prints=prints)
+    def guarded(self, start: tuple[np.ndarray, np.ndarray] | None, u: Any) -> _Inputs:
+        """Safe from those who write to their arrays afterwards: small ones are copied, and a change of a large one will be noticed.
+        (100 steps of 256 Laikagos, controls of 2.5 MB: to copy them costs 10 %, to notice a change 1 %.) start: q and qd where
+        they are kept already; u: as given, or None."""
+        kept: dict[str, Any] = {"q": self.q, "qd": self.qd, "u": self.u, "force": self.force}
+        prints = {}
+        names = ["force"] if u is None else ["u", "force"]
+        if start is None:
+            names += "q", "qd"
+        else:
+            kept["q"], kept["qd"] = start
+        for name in names:
+            array = kept[name]
+            if array is None:
+                continue
+            if array.nbytes <= SMALL:
+                kept[name] = array.copy()
+            else:
+                prints[name] = fingerprint(array)
+        return _Inputs(**kept, steps=self.steps, is_batched=self.is_batched, prints=prints)
 
     def check(self) -> None:
         for name, before in self.prints.items():
@@ -264,8 +278,6 @@ def rolled_out(
     check_flag("keep", keep)
     budget = byte_count(memory)
     inputs = _checked_inputs(model, state, u, steps, force)
-    if is_guarded:
-        inputs = inputs.guarded(("q", "qd", "force") if u is None else ("q", "qd", "u", "force"))
     n_threads = threads or (default_threads() if inputs.batch > CHUNK else 1)
     outputs = checked_names("outputs", outputs, OUTPUTS, "output")
     schedule = every_step()
@@ -279,6 +291,8 @@ def rolled_out(
         if on_nan == "raise":
             raise SimulationError(_explanation(trajectory))
     _warn_of_sweeps(trajectory)
+    if is_guarded:
+        trajectory._inputs = inputs.guarded((trajectory._q[0], trajectory._qd[0]) if keep else None, u)
     return trajectory
 
 
@@ -292,7 +306,7 @@ def known_motion(
     found = tuple(x if inputs.is_batched else x[:, None] for x in wide)
     n_threads = threads or (default_threads() if inputs.batch > CHUNK else 1)
     return Trajectory(
-        model, inputs.guarded(("q", "qd", "u", "force")), every_step(), (), n_threads, known=(found[0], found[1])
+        model, inputs.guarded((found[0][0], found[1][0]), u), every_step(), (), n_threads, known=(found[0], found[1])
     )
 
 
@@ -368,7 +382,7 @@ class Trajectory:
         self.model, self._inputs, self._schedule, self._threads = model, inputs, schedule, threads
         shape = (inputs.batch,)
         self.status = np.full(shape, -1, dtype=np.int64)
-        self._settling = np.zeros((*shape, 3))
+        self._settling = np.zeros((*shape, 3)) if model.topology.tree["has_impulses"] else NOTHING_TO_SETTLE
         if known is not None:
             self._q, self._qd = known
             self._q_last, self._qd_last, self._outputs = self._q[-1], self._qd[-1], {}
@@ -393,7 +407,7 @@ class Trajectory:
         one.integers("output")[:] = [address(self._outputs.get(o)) for o in OUTPUTS]
         one.set(
             q=address(self._q) if len(self._q) else 0, qd=address(self._qd), status=address(self.status),
-            settling=address(self._settling) if self.model.topology.tree["has_impulses"] else 0,
+            settling=address(self._settling) if len(self._settling) else 0,
             **wanted(self._outputs), interval=self._schedule.interval if self._schedule else 1,
         )  # fmt: skip
 
@@ -630,11 +644,11 @@ UNSETTLED = 4.0
 
 def _warn_of_sweeps(trajectory: Trajectory) -> None:
     """Say so where contacts were not solved: bodies sink into each other there."""
-    worst = trajectory._settling[:, 0]
-    if not worst.size or not worst.max() > UNSETTLED:
+    found = trajectory._settling
+    if not len(found) or not found[:, 0].max() > UNSETTLED:
         return
-    env, model = int(np.argmax(worst)), trajectory.model
-    a, b = source_names(model, trajectory._settling[env, 2])
+    env, model = int(np.argmax(found[:, 0])), trajectory.model
+    a, b = source_names(model, found[env, 2])
     warn_caller(
         f'the contact of "{a}" and "{b}" is not solved by {model.topology.tree["sweeps"]} sweeps (environment {env}): they sink '
         "into each other; a heavy body on a light one, or a long chain of contacts, needs more: contact=jg.Impulse(sweeps=...)",

@@ -224,7 +224,7 @@ def checked(
     name: str, value: Any, shape: tuple[int | str, ...], hint: Callable[[tuple[int, ...]], str] | None = None
 ) -> np.ndarray:
     """A float64 array of the given shape (words stand for any size), else one clear error. Values are not looked at."""
-    array = as_array(name, value)
+    array = value if type(value) is np.ndarray else as_array(name, value)
     if array.dtype != np.float64:
         raise InputError(f"{name} has dtype {array.dtype}, but must be float64: pass {name}.astype(float)")
     if array.shape != shape and not _fits(array.shape, shape):
@@ -262,7 +262,8 @@ def checked_state(model: Model, state: State) -> tuple[np.ndarray, np.ndarray, b
     """q and qd with a batch axis, and whether they came with one."""
     if not isinstance(state, State):
         raise InputError(f"state must be a State(q, qd), as model.initial_state() gives, but is {type(state).__name__}")
-    checked_model(model)
+    if type(model) is not Model:
+        checked_model(model)
     is_batched = np.ndim(state.q) == 2
     batch: tuple[int | str, ...] = (model.batch or "batch",) if is_batched else ()
     q = checked("state.q", state.q, (*batch, model.nq), functools.partial(_missing, model))

@@ -40,6 +40,11 @@ def in_parallel(
     bounds = [min(batch, CHUNK * (chunks * k // shares)) for k in range(shares + 1)]
     is_long = batch * steps * seconds_per_step(model) >= WORTH_A_WATCH
     is_watched = is_long and threading.current_thread() is threading.main_thread()
+    if shares == 1 and not is_watched:
+        with lend() as one:
+            describe(one, 0, batch)
+            one.run(kernel)
+        return
     with contextlib.ExitStack() as lent:
         team = lent.enter_context(Team(threads))
         for first, last in itertools.pairwise(bounds):

@@ -23,7 +23,7 @@ def shown(value: Any) -> str:
 
 
 def is_whole(value: Any) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+    return type(value) is int or (isinstance(value, int | np.integer) and not isinstance(value, bool))
 
 
 def checked_count(name: str, value: Any, low: int = 0) -> int:
@@ -43,7 +43,7 @@ def checked_number(name: str, value: Any, low: float = -np.inf, is_above: bool =
 
 
 def check_flag(name: str, value: Any) -> None:
-    if not isinstance(value, bool | np.bool_):
+    if type(value) is not bool and not isinstance(value, np.bool_):
         raise InputError(f"{name} must be True or False, but is {shown(value)}")
 
 
@@ -58,6 +58,8 @@ def check_choice(name: str, value: Any, known: Iterable[str]) -> None:
 
 def checked_names(name: str, value: Any, known: Iterable[str], kind: str = "") -> tuple[str, ...]:
     """Names as a tuple (one name alone will do), all of them known."""
+    if type(value) is tuple and not value:
+        return ()
     words = tuple(known)
     names = (value,) if isinstance(value, str) else value
     if not isinstance(names, list | tuple | set | frozenset) or not all(isinstance(x, str) for x in names):

@@ -114,20 +114,8 @@ def cone_sides(x, y, G, new):
 
 
 @inlined
-def clamped(tree, block, t, k, x, y, newest):
-    """Impulses of block k after sweep t + 1 from the old ones and their trial values; `newest` are those of block k - 1."""
-    new = within_bounds(tree, block, k, x, y, newest)
-    if block.hides[k] != 0:
-        G = block.G[block.own[k]]
-        if block.kind[k] == POINT and tree.is_cone != 0:
-            block.side[t * block.n + k] = cone_sides(x, y, G, new)
-        else:
-            block.side[t * block.n + k] = row_sides(x, y, G, new)
-    return new
-
-
-@inlined
-def within_bounds(tree, block, k, x, y, newest):
+def clamped(tree, block, k, x, y, newest):
+    """Impulses of block k from the old ones and their trial values; `newest` are those of block k - 1."""
     G, kind = block.G[block.own[k]], block.kind[k]
     if kind == POINT:
         if tree.is_cone != 0:
@@ -136,6 +124,16 @@ def within_bounds(tree, block, k, x, y, newest):
     if kind == SPIN:
         return spin_update(x, y, G, block.friction[k], newest)
     return bounded_update(x, y, G, block.low[k], block.high[k])
+
+
+@sweep
+def keep_side(tree, block, t, k, x, y, new):
+    """Of a block that hides it: on which side of its bounds sweep t found it."""
+    G = block.G[block.own[k]]
+    if block.kind[k] == POINT and tree.is_cone != 0:
+        block.side[t * block.n + k] = cone_sides(x, y, G, new)
+    else:
+        block.side[t * block.n + k] = row_sides(x, y, G, new)
 
 
 # the reverse ------------------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from ....compiler.kernel import accumulate, inlined, kernel, sweep
 from ....compiler.reverse import adjoint
 from ....compiler.trace import traced
 from ...operators import plus, zero3, zero4, zero9
-from .clamps import clamped, clamped_reverse, hides
+from .clamps import clamped, clamped_reverse, hides, keep_side
 from .give import diagonal_of, give_adjoint
 from .paths import POINT
 
@@ -101,12 +101,12 @@ def changed(x, before):
 
 
 @inlined
-def update(tree, block, t, k, newest):
-    """Impulses of block k after sweep t + 1; `newest` are those of block k - 1."""
+def trial(block, t, k, newest):
+    """What the others give block k in sweep t; `newest` are the impulses of block k - 1."""
     n, own, last = block.n, block.own[k], block.own[k] - 1
     y = block.start[k]
     # those from k on are as the last sweep left them; those before it are new, the newest last: y waits for that one
-    for p in range(own, block.first[k + 1]):
+    for p in range(own, block.first[k + 1] if t != 0 else own):
         y = gathered(y, block.G[p], block.x[t * n + block.other[p]])
     for p in range(block.first[k], last):
         y = gathered(y, block.G[p], block.x[(t + 1) * n + block.other[p]])
@@ -115,7 +115,16 @@ def update(tree, block, t, k, newest):
         y = gathered(
             y, block.G[last], newest if block.other[last] == k - 1 else block.x[(t + 1) * n + block.other[last]]
         )
-    return clamped(tree, block, t, k, block.x[t * n + k], y, newest)
+    return y
+
+
+@sweep
+def keep_sides(tree, params, block, k):
+    """Of a block that hides them; out of the sweeps, which are where the time goes."""
+    n = block.n
+    for t in range(tree.sweeps):
+        newest = block.x[(t + 1) * n + k - 1] if k > 0 else zero4(params.world_dt[0])
+        keep_side(tree, block, t, k, block.x[t * n + k], trial(block, t, k, newest), block.x[(t + 1) * n + k])
 
 
 @kernel
@@ -124,8 +133,11 @@ def sweeps(tree, params, block):
     newest = zero4(params.world_dt[0])
     for t in range(tree.sweeps):
         for k in range(block.n):
-            newest = update(tree, block, t, k, newest)
+            newest = clamped(tree, block, k, block.x[t * block.n + k], trial(block, t, k, newest), newest)
             block.x[(t + 1) * block.n + k] = newest
+    for k in range(block.n):
+        if block.hides[k] != 0:
+            keep_sides(tree, params, block, k)
 
 
 # the reverse: from the last sweep to the first, block after block backwards -----------------------------------------------

@@ -15,7 +15,7 @@ from ....algebra.vector import dot
 from ....compiler.kernel import accumulate, inlined, kernel, sweep
 from ....compiler.trace import traced
 from ...operators import less, plus, zero, zero3, zero4, zero9, zero18
-from .clamps import clamped, clamped_reverse
+from .clamps import clamped, clamped_reverse, keep_side
 from .gauss_seidel import (
     changed,
     cone_steps_adjoint,
@@ -77,7 +77,10 @@ def sums(tree, params, work, block):
         for k in range(n):
             x = block.x[t * n + k]
             felt = felt_by(tree, params, work, block, block.pushed, block.motion, k)
-            newest = clamped(tree, block, t, k, x, tried(block.start[k], x, block.D[k], block.soft[k], felt), newest)
+            y = tried(block.start[k], x, block.D[k], block.soft[k], felt)
+            newest = clamped(tree, block, k, x, y, newest)
+            if block.hides[k] != 0:
+                keep_side(tree, block, t, k, x, y, newest)
             block.x[(t + 1) * n + k] = newest
             push(tree, block, block.pushed, block.motion, k, changed(newest, x))
 
