@@ -55,11 +55,12 @@ class Batch:
             return
         generators = [self.generators[k] for k in chosen]
         self._redraw(chosen, generators)
-        q, qd, age, action = (x.copy() for x in (self.now.q, self.now.qd, self.now.age, self.now.action))
-        starts = [self.task.start(rng, 1) for rng in generators]
-        q[chosen], qd[chosen] = (np.concatenate(parts) for parts in zip(*starts, strict=True))
+        now = self.now
+        q, qd, age, action, goal = (x.copy() for x in (now.q, now.qd, now.age, now.action, now.goal))
+        starts = [(*self.task.start(rng, 1), self.task.goals(rng, 1)) for rng in generators]
+        q[chosen], qd[chosen], goal[chosen] = (np.concatenate(parts) for parts in zip(*starts, strict=True))
         age[chosen], action[chosen] = 0, 0.0
-        self.now = Moment(q, qd, action, age, self._outputs_at_start(State(q, qd), chosen))
+        self.now = Moment(q, qd, action, age, self._outputs_at_start(State(q, qd), chosen), goal)
 
     def step(self, action: Any, idle: np.ndarray | None = None) -> Result:
         """Move all environments under actions (count, nu), which `idle` rows ignore. Where numbers would not stay finite, the
@@ -73,8 +74,9 @@ class Batch:
             threads=self.threads, on_nan="freeze", keep=False,
         )  # fmt: skip
         outputs = {name: motion.outputs[name][-1] for name in task.outputs}
-        self.now = Moment(motion.last.q, motion.last.qd, action, before.age + 1, outputs)
+        self.now = Moment(motion.last.q, motion.last.qd, action, before.age + 1, outputs, before.goal)
         terms = task.terms(before, self.now)
+        self._push()
         terminated = task.fallen(self.now) | (motion.status >= 0)
         return Result(total(terms), terminated, {**terms, **task.measures(before, self.now)})
 
@@ -85,6 +87,11 @@ class Batch:
             array = np.where(idle[:, None], 0.0, array)
         check_finite("action", array)
         return array
+
+    def _push(self) -> None:
+        if self.randomise is not None and self.randomise.push:
+            kicks = [self.randomise.kick(rng, self.task.model, 1) for rng in self.generators]
+            self.now = self.now._replace(qd=self.now.qd + np.concatenate(kicks))
 
     def _redraw(self, chosen: np.ndarray, generators: Sequence[np.random.Generator]) -> None:
         """Other parameters for some environments."""
