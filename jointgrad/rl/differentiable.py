@@ -27,10 +27,10 @@ class DifferentiableTask:
         self.task, self.params = task, params
         self.simulator = Simulator(task.model, threads=threads, on_nan=on_nan)
 
-    def start(self, rng: np.random.Generator, batch: int) -> Moment:
+    def start(self, rng: np.random.Generator, batch: int, ease: float = 0.0) -> Moment:
         """Where episodes begin, in float64."""
         state = self.task.start(rng, batch)
-        goal = torch.tensor(self.task.goals(rng, batch))
+        goal = torch.tensor(self.task.goals(rng, batch, ease))
         return self.moment(torch.tensor(state.q), torch.tensor(state.qd), goal)
 
     def moment(self, q: Tensor, qd: Tensor, goal: Tensor | None = None) -> Moment:

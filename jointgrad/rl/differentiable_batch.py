@@ -27,16 +27,17 @@ class DifferentiableBatch:
     """`now` is the moment of the environments and `seen` what policies see of it. Everything random comes from one generator.
 
     carry: the share of episodes ended by time whose robot goes on from where it is, with another goal: so it learns to change
-    from one to the next.
+    from one to the next. ease: of the goals that are drawn.
     """
 
     def __init__(
         self, task: Task, count: int, rng: np.random.Generator, randomise: Randomisation | None = None,
-        threads: int | None = 1, carry: float = 0.5,
+        threads: int | None = 1, carry: float = 0.5, ease: float = 0.0,
     ) -> None:  # fmt: skip
         self.task, self.count, self.rng, self.randomise, self.carry = task, count, rng, randomise, carry
+        self.ease = ease
         self.layer = DifferentiableTask(task, self._robots(count), threads, on_nan="freeze")
-        self.now: Moment = self.layer.start(rng, count)
+        self.now: Moment = self.layer.start(rng, count, ease)
         # as if they had begun at different times, so that they do not all end together
         self.now = self.now._replace(age=torch.from_numpy(rng.integers(0, task.limit, count)))
         self.seen: Tensor = task.observe(self.now)
@@ -82,7 +83,7 @@ class DifferentiableBatch:
         """Goals anew in all that are over; states and robots too, but for those that go on."""
         goes_on = over & ~fallen & (self.rng.random(self.count) < self.carry)
         rows, fresh = np.flatnonzero(over), np.flatnonzero(over & ~goes_on)
-        now, goals = self.now, torch.from_numpy(self.task.goals(self.rng, len(rows)))
+        now, goals = self.now, torch.from_numpy(self.task.goals(self.rng, len(rows), self.ease))
         index = (torch.from_numpy(rows),)
         self.now = now._replace(goal=now.goal.index_put(index, goals), age=now.age.index_fill(0, index[0], 0))
         if len(fresh):

@@ -77,8 +77,9 @@ class Task:
         """States in which episodes begin."""
         raise NotImplementedError
 
-    def goals(self, rng: np.random.Generator, batch: int) -> np.ndarray:
-        """What episodes are to reach, (batch, n_goals); nothing, unless a task says otherwise."""
+    def goals(self, rng: np.random.Generator, batch: int, ease: float = 0.0) -> np.ndarray:
+        """What episodes are to reach, (batch, n_goals); nothing, unless a task says otherwise. ease: 1 asks for what is learned
+        first, 0 for the whole task."""
         return np.zeros((batch, self.n_goals))
 
     def observe(self, now: Moment) -> Array:

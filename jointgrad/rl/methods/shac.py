@@ -44,6 +44,7 @@ class Shac:
     follow: float = 0.8  # share by which the critics that are asked follow those that learn
     average: float = 0.95  # of the policy that is played, over updates
     entropy: float | None = None  # wanted, per part of an action; the price of falling short of it is learned
+    ease: int = 150  # updates over which goals grow from the easiest to all
     carry: float = 0.5  # share of episodes ended by time that go on with another goal
 
     def steps(self) -> int:
@@ -70,7 +71,7 @@ class Learner:
         self.task, self.settings, self.updates = task, settings, 0
         self.generator = torch.Generator().manual_seed(seed)
         self.batch = DifferentiableBatch(
-            task, settings.environments, np.random.default_rng(seed), randomise, threads, settings.carry
+            task, settings.environments, np.random.default_rng(seed), randomise, threads, settings.carry, 1.0
         )
         low, high = (torch.tensor(x) for x in task.action_limits)
         with torch.random.fork_rng(devices=[]):
@@ -99,6 +100,7 @@ class Learner:
         """Try the actor out over a horizon, better it, and let the critics learn from what happened."""
         for optimiser in filter(None, self.optimisers.values()):
             optimiser.param_groups[0]["lr"] = self._rate()
+        self.batch.ease = max(0.0, 1.0 - self.updates / max(self.settings.ease, 1))
         self.batch.cut()
         loss, horizon, surprise = self._tried()
         norm = self._improve(loss, surprise)
