@@ -69,16 +69,21 @@ class Batch:
             raise InputError(f"environment {self.now.age.argmin()} has not begun: reset it before the first step")
         before, task = self.now, self.task
         action = self._checked(action, idle)
-        motion = rollout(
-            self.model, State(before.q, before.qd), np.ascontiguousarray(held(action, task.hold)), outputs=task.outputs,
-            threads=self.threads, on_nan="freeze", keep=False,
-        )  # fmt: skip
-        outputs = {name: motion.outputs[name][-1] for name in task.outputs}
-        self.now = Moment(motion.last.q, motion.last.qd, action, before.age + 1, outputs, before.goal)
+        state, outputs, is_lost = self._moved(action)
+        self.now = Moment(state.q, state.qd, action, before.age + 1, outputs, before.goal)
         terms = task.terms(before, self.now)
         self._push()
-        terminated = task.fallen(self.now) | (motion.status >= 0)
+        terminated = task.fallen(self.now) | is_lost
         return Result(total(terms), terminated, {**terms, **task.measures(before, self.now)})
+
+    def _moved(self, action: np.ndarray) -> tuple[State, dict[str, np.ndarray], np.ndarray]:
+        """States and outputs after an action was held, and where numbers would not stay finite."""
+        now, task = self.now, self.task
+        motion = rollout(
+            self.model, State(now.q, now.qd), np.ascontiguousarray(held(action, task.hold)), outputs=task.outputs,
+            threads=self.threads, on_nan="freeze", keep=False,
+        )  # fmt: skip
+        return motion.last, {name: motion.outputs[name][-1] for name in task.outputs}, motion.status >= 0
 
     def _checked(self, action: Any, idle: np.ndarray | None) -> np.ndarray:
         # a copy: the moment keeps it, and the caller may write the next one into the same array

@@ -48,10 +48,11 @@ class Episodes:
 
 
 def episodes(
-    task: Task, act: Any, count: int, seed: int, randomise: Randomisation | None = None, threads: int | None = 1
-) -> Episodes:
+    task: Task, act: Any, count: int, seed: int, randomise: Randomisation | None = None, threads: int | None = 1,
+    engine: str = "jointgrad",
+) -> Episodes:  # fmt: skip
     """Let a policy play so many episodes side by side. act: from observations to actions, arrays or a torch module."""
-    batch = Batch(task, count, randomise, threads)
+    batch = _batch(engine)(task, count, randomise, threads)
     batch.generators = [np.random.default_rng([seed, k]) for k in range(count)]
     batch.reset(np.ones(count, dtype=bool))
     start, is_on = State(batch.now.q.copy(), batch.now.qd.copy()), np.ones(count, dtype=bool)
@@ -70,6 +71,14 @@ def episodes(
         is_on &= ~result.terminated
     means = {name: float(value / lengths.sum()) for name, value in sums.items()}
     return Episodes(task, start, np.array(actions), returns, lengths, fallen, x - start.q[:, 0], means)
+
+
+def _batch(engine: str) -> type[Batch]:
+    if engine == "jointgrad":
+        return Batch
+    from .in_mujoco import MujocoBatch
+
+    return MujocoBatch
 
 
 def _as_arrays(act: Any) -> Act:
