@@ -12,7 +12,16 @@ import jointgrad.rl as rl
 from jointgrad.rl import differentiable_jax
 
 # actions after which those that can stand on the ground
-LANDED = {"pendulum": 0, "cart-pole": 0, "reacher": 0, "hopper": 20, "half-cheetah": 20, "ant": 30, "humanoid": 10, "go2": 10}
+LANDED = {
+    "pendulum": 0,
+    "cart-pole": 0,
+    "reacher": 0,
+    "hopper": 20,
+    "half-cheetah": 20,
+    "ant": 30,
+    "humanoid": 10,
+    "go2": 10,
+}
 
 
 @pytest.mark.parametrize("name", rl.TASKS)

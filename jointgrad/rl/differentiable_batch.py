@@ -95,9 +95,7 @@ class DifferentiableBatch:
         if robots is not None:
             self.layer.params = {name: x.index_put(index, robots[name]) for name, x in self.layer.params.items()}
         state, now = self.task.start(self.rng, len(fresh)), self.now
-        q, qd = (
-            x.index_put(index, torch.from_numpy(new)) for x, new in ((now.q, state.q), (now.qd, state.qd))
-        )
+        q, qd = (x.index_put(index, torch.from_numpy(new)) for x, new in ((now.q, state.q), (now.qd, state.qd)))
         action = now.action.index_fill(0, index[0], 0.0)
         placed = self.layer.moment(q.detach(), qd.detach()).outputs
         outputs = {name: x.index_put(index, placed[name][index[0]]) for name, x in now.outputs.items()}

@@ -125,7 +125,7 @@ class Quadruped(Task):
             "reward_speed": 1.5 * xp.exp(-4.0 * missed),
             "reward_turn": 0.5 * xp.exp(-4.0 * turned),
             "reward_survive": 0.5 + 0 * missed,
-            "reward_bounce": -speed[..., 2] ** 2 - 0.05 * sum_of_squares(now.qd[..., 3:5]),
+            "reward_bounce": -(speed[..., 2] ** 2) - 0.05 * sum_of_squares(now.qd[..., 3:5]),
             "reward_upright": -2.0 * sum_of_squares(self._down(now.q)[..., :2]),
             "reward_height": -20.0 * (now.q[..., 2] - self.height) ** 2,
             "reward_effort": -0.6 * sum_of_squares(self._torques(now) / like(now.q, self._strength)),

@@ -24,7 +24,9 @@ class Randomisation:
     mass: float = 0.0  # of each link, and its inertia with it
     friction: float = 0.0  # of all pairs that touch, by one factor
     gain: float = 0.0  # of each actuator, and its damping with it
-    push: float = 0.0  # the most by which a velocity of the base changes at once, m/s and rad/s; every 150 actions or so
+    push: float = (
+        0.0  # the most by which a velocity of the base changes at once, m/s and rad/s; every 150 actions or so
+    )
 
     def __post_init__(self) -> None:
         for field in fields(self):

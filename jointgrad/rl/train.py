@@ -28,7 +28,13 @@ from .recipes import recipe
 from .task import Task
 
 METHODS = ("shac", "apg")
-TENSORS, STATE, CURVE, PICTURE, SUMMARY = "checkpoint.safetensors", "checkpoint.json", "curve.csv", "curve.png", "summary.json"
+TENSORS, STATE, CURVE, PICTURE, SUMMARY = (
+    "checkpoint.safetensors",
+    "checkpoint.json",
+    "curve.csv",
+    "curve.png",
+    "summary.json",
+)
 COLUMNS = ("update", "env_steps", "cpu_seconds", "seconds", "reward", "falls", "norm", "noise",
            "return_mean", "distance_mean", "episode_falls")  # fmt: skip
 EVERY, TRIED = 50, 32  # updates from one look at the policy to the next, and episodes of a look

@@ -110,7 +110,12 @@ class Learner:
         self._average()
         self.updates += 1
         falls = float(horizon.terminated.sum())
-        return {"reward": float(horizon.reward.mean()), "falls": falls, "norm": norm, "noise": self._noise().mean().item()}
+        return {
+            "reward": float(horizon.reward.mean()),
+            "falls": falls,
+            "norm": norm,
+            "noise": self._noise().mean().item(),
+        }
 
     def _rate(self) -> float:
         s = self.settings
@@ -136,7 +141,15 @@ class Learner:
                 loss = loss - torch.where(ends, earned + s.discount * factor * to_come, 0.0).sum()
             earned, factor = torch.where(over, 0.0, earned), torch.where(over, 1.0, s.discount * factor)
             entropies = entropies + entropy.mean() / s.horizon
-            rows.append((seen.detach(), last.detach(), reward.detach() + self._bonus(entropy).detach(), outcome.terminated, over))
+            rows.append(
+                (
+                    seen.detach(),
+                    last.detach(),
+                    reward.detach() + self._bonus(entropy).detach(),
+                    outcome.terminated,
+                    over,
+                )
+            )
         return loss / s.steps(), Horizon(*map(torch.stack, zip(*rows, strict=True))), entropies
 
     def _act(self, seen: Tensor) -> tuple[Tensor, Tensor]:
