@@ -92,7 +92,7 @@ class DifferentiableBatch:
     def _replace(self, fresh: np.ndarray) -> None:
         index = (torch.from_numpy(fresh),)
         robots = self._robots(len(fresh))
-        if robots is not None:
+        if robots is not None and self.layer.params is not None:
             self.layer.params = {name: x.index_put(index, robots[name]) for name, x in self.layer.params.items()}
         state, now = self.task.start(self.rng, len(fresh)), self.now
         q, qd = (x.index_put(index, torch.from_numpy(new)) for x, new in ((now.q, state.q), (now.qd, state.qd)))

@@ -57,7 +57,8 @@ def episodes(
     batch.reset(np.ones(count, dtype=bool))
     start, is_on = State(batch.now.q.copy(), batch.now.qd.copy()), np.ones(count, dtype=bool)
     returns, lengths, x = np.zeros(count), np.zeros(count, dtype=np.int64), batch.now.q[:, 0].copy()
-    fallen, sums, actions = np.zeros(count, dtype=bool), {}, []
+    fallen, actions = np.zeros(count, dtype=bool), list[np.ndarray]()
+    sums: dict[str, float] = {}
     act = _as_arrays(act)
     while is_on.any() and len(actions) < task.limit:
         actions.append(act(batch.observe()))

@@ -64,7 +64,7 @@ class Quadruped(Task):
             if self.stance is not None:
                 robot.joints[motor.joint].initial = self.stance[k % 3]
             # force = stiffness (rest + reach action - q) - damping qd
-            rest = robot.joints[motor.joint].initial
+            rest = float(np.sum(robot.joints[motor.joint].initial or 0.0))
             motor.gain, motor.control_limit = self.reach * self.stiffness, (-1.0, 1.0)
             motor.bias = (self.stiffness * rest, -self.stiffness, -self.damping)
         if not self.full_body:
