@@ -34,7 +34,7 @@ class Quadruped(Task):
     sideways: tuple[float, float] = (-0.3, 0.3)
     turning: tuple[float, float] = (-0.8, 0.8)  # rad/s
     standing: float = 0.1  # share of episodes with the command zero
-    extreme: float = 0.15  # and with every part of it at an end of its range
+    extreme: float = 0.2  # and with every part of it at an end of its range
     reach: float = 0.5  # how far an action of 1 moves a target, rad
     armature: float = 0.01  # kg m^2
     friction: float = 0.8
@@ -122,8 +122,8 @@ class Quadruped(Task):
         missed = sum_of_squares(speed[..., :2] - command[..., :2])
         turned = (now.qd[..., 5] - command[..., 2]) ** 2
         return {
-            "reward_speed": 1.5 * xp.exp(-4.0 * missed),
-            "reward_turn": 0.5 * xp.exp(-4.0 * turned),
+            "reward_speed": 2.5 * xp.exp(-4.0 * missed),
+            "reward_turn": 0.8 * xp.exp(-4.0 * turned),
             "reward_survive": 0.5 + 0 * missed,
             "reward_bounce": -(speed[..., 2] ** 2) - 0.05 * sum_of_squares(now.qd[..., 3:5]),
             "reward_upright": -2.0 * sum_of_squares(self._down(now.q)[..., :2]),
