@@ -243,7 +243,12 @@ def as_array(name: str, value: Any) -> np.ndarray:
 
 
 def _fits(shape: tuple[int, ...], wanted: tuple[int | str, ...]) -> bool:
-    return len(shape) == len(wanted) and all(isinstance(w, str) or w == s for w, s in zip(wanted, shape, strict=True))
+    if len(shape) != len(wanted):
+        return False
+    for w, s in zip(wanted, shape, strict=True):  # a loop: a generator costs a microsecond
+        if w != s and type(w) is not str:
+            return False
+    return True
 
 
 def check_finite(name: str, array: np.ndarray | None) -> None:
