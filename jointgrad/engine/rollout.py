@@ -685,7 +685,7 @@ def _culprits(trajectory: Trajectory, env: int, k: int) -> list[str]:
         try:
             own = State(states.q[env], states.qd[env])
             info = inspect(model.environment(env), own, None if i.u is None else i.u[k, env], force)
-        except SimulationError:
+        except (SimulationError, InputError):  # the last numbers may be finite and still no state
             return found
         speed = np.linalg.norm(info.link_velocity[:, :3], axis=-1)
         fastest = int(np.argmax(speed))

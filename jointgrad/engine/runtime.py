@@ -243,12 +243,7 @@ def as_array(name: str, value: Any) -> np.ndarray:
 
 
 def _fits(shape: tuple[int, ...], wanted: tuple[int | str, ...]) -> bool:
-    if len(shape) != len(wanted):
-        return False
-    for w, s in zip(wanted, shape, strict=True):  # a loop: a generator costs a microsecond
-        if w != s and type(w) is not str:
-            return False
-    return True
+    return len(shape) == len(wanted) and all([w == s or type(w) is str for w, s in zip(wanted, shape, strict=True)])
 
 
 def check_finite(name: str, array: np.ndarray | None) -> None:
