@@ -30,7 +30,7 @@ from ..model.parameters import Unknowns
 from ..optimize import windows
 from ..optimize.progress import Stop
 from ..optimize.solvers import gauss_newton
-from ..optimize.windows import Parametrisation, RecordedWindows, WindowFit, found_starts, moved
+from ..optimize.windows import RecordedWindows, SoughtParameters, WindowFit, found_starts, moved
 from .kept import Kept
 from .real_machines import (
     BASE,
@@ -141,7 +141,7 @@ def fit_to(
 ) -> jg.Model:
     """By Levenberg-Marquardt through windows, from the numbers of the model and pulled towards them."""
     unknowns = Unknowns(model, m.unknowns)
-    sought = Parametrisation(
+    sought = SoughtParameters(
         unknowns.start, unknowns.bounds, unknowns.values, unknowns.directions, unknowns.is_physical
     )
     x = sought.start
@@ -225,7 +225,7 @@ def grown_on(
     """The model with a network that was trained through windows of these runs, as numbers of a model are fitted."""
     grafted, sizes = grafted_with(m, split, model, name)
     first = grafted.params["graft.weight"] / sizes
-    sought = Parametrisation(
+    sought = SoughtParameters(
         first, None, lambda x: {"graft.weight": x * sizes}, lambda x: {"graft.weight": np.diag(sizes)}
     )
     data = pieces(runs, round(TRAIN_WINDOW / m.dt), MOST_TRAIN)
