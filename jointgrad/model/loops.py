@@ -7,7 +7,10 @@ from typing import Any
 import numpy as np
 
 from .arrays import MARK, PRISMATIC, REVOLUTE
-from .contacts import Contacts, Rule, Touching, loop_tie
+from .constraint_rows import loop_blocks
+from .contact_pairs import Rule
+from .contact_shapes import ContactShape
+from .contacts import Contacts
 from .errors import ModelError, UnsupportedWarning, warn_caller
 from .ranges import check_form, unit
 from .rotations import rotation
@@ -28,7 +31,7 @@ def quaternion(R: np.ndarray) -> np.ndarray:
     return row / np.linalg.norm(row)
 
 
-def pairs_of_files(placed: list, shapes: list[Touching]) -> tuple[list[Rule], dict[frozenset, dict[str, float]]]:
+def pairs_of_files(placed: list, shapes: list[ContactShape]) -> tuple[list[Rule], dict[frozenset, dict[str, float]]]:
     """Rules for bodies that a file keeps apart, and options of pairs that it names."""
     rules: list[Rule] = []
     explicit: dict[frozenset, dict[str, float]] = {}
@@ -130,8 +133,8 @@ def _close(
         placement = (*p, *quaternion(R))
         frame_number = len(listing.frames) if frame is None else frame
         body = n_bodies if frame is None else frame_body[frame]
-        contacts.shapes.append(Touching(f"{name}.{k}", "", MARK, frame_number, body, (0.0, 0.0, 0.0), placement))
-    contacts.ties += loop_tie(c["kind"], marks[0], marks[1])
+        contacts.shapes.append(ContactShape(f"{name}.{k}", "", MARK, frame_number, body, (0.0, 0.0, 0.0), placement))
+    contacts.ties += loop_blocks(c["kind"] == "weld", marks[0], marks[1])
 
 
 def _link_frame(one: Any, listing: Any, name: str) -> int | None:
