@@ -177,9 +177,7 @@ class _Stepper:
 
 
 def _stepper(model: Model, batch: int | None) -> Lent:
-    return Lent(
-        model.topology.pool.setdefault(("step", lanes_for(model, batch), batch), []), lambda: _Stepper(model, batch)
-    )
+    return Lent(model.workers.setdefault(("step", lanes_for(model, batch), batch), []), lambda: _Stepper(model, batch))
 
 
 def step_adjoint(
@@ -240,7 +238,7 @@ class _ReverseStepper:
 
 def _reverse_stepper(model: Model, batch: int | None) -> Lent:
     key = ("step back", lanes_for(model, batch), batch)
-    return Lent(model.topology.pool.setdefault(key, []), lambda: _ReverseStepper(model, batch))
+    return Lent(model.workers.setdefault(key, []), lambda: _ReverseStepper(model, batch))
 
 
 def rollout(
