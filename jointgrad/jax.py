@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .engine.call import Call, checked_call
+from .engine.rollout import checked_hold
 from .model.arrays import PARAMS, Model
 from .model.errors import InputError
 
@@ -60,17 +61,20 @@ def rollout(
     force: Any = None,
     params: Mapping[str, Any] | None = None,
     steps: int | None = None,
+    hold: int = 1,
     outputs: Sequence[str] = (),
     only_last: bool = False,
     memory: int | str | None = None,
     threads: int | None = None,
     on_nan: str = "raise",
 ) -> Motion:
-    """Many steps under controls u (T, batch, nu), or without for `steps` steps.
+    """Many steps under controls u (T, batch, nu), each held over `hold` steps, or without for `steps` steps.
 
     force (T, batch, n_links, 6), or without time axis where it stays the same. only_last returns the last state alone: the
     way back then runs the motion once more, and memory, such as "16 MB", may bound what that keeps.
     """
+    if checked_hold(hold, steps, u is not None) > 1:
+        u = jnp.repeat(u, hold, axis=0)
     given = _given(model, q, qd, u, force, params)
     call = checked_call(
         model, _shapes(given), steps=steps, outputs=outputs, only_last=only_last, memory=memory, threads=threads,

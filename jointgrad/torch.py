@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.autograd import Function
 
 from .engine.call import Call, checked_call
-from .engine.rollout import OUTPUTS, check_options
+from .engine.rollout import OUTPUTS, check_options, checked_hold
 from .grafts.weights import blueprint_of, layers, with_layers
 from .model.arguments import check_flag, checked_count, checked_names
 from .model.arrays import PARAMS, Model, byte_count
@@ -95,15 +95,18 @@ class Simulator(torch.nn.Module):
         force: Tensor | None = None,
         params: Mapping[str, Tensor] | None = None,
         steps: int | None = None,
+        hold: int = 1,
         outputs: Sequence[str] = (),
         only_last: bool = False,
         memory: int | str | None = None,
     ) -> Motion:
-        """Many steps under controls u (T, batch, nu), or without for `steps` steps.
+        """Many steps under controls u (T, batch, nu), each held over `hold` steps, or without for `steps` steps.
 
         force (T, batch, n_links, 6), or without time axis where it stays the same. only_last returns the last state alone;
         then memory, such as "16 MB", may bound what is kept for the way back.
         """
+        if checked_hold(hold, steps, u is not None) > 1 and isinstance(u, Tensor):
+            u = u.repeat_interleave(hold, 0)
         names, tensors = self._given(q, qd, u, force, params)
         # the call is remembered by what it is asked, which must be of kinds that can be
         named = checked_names("outputs", outputs, OUTPUTS, "output")

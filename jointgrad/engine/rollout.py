@@ -81,6 +81,7 @@ class _Inputs:
     force: np.ndarray | None
     steps: int
     is_batched: bool
+    hold: int = 1  # steps over which a control that was given is held; u here has a row per step
     prints: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # of arrays that somebody else could write to
 
     @property
@@ -106,7 +107,7 @@ class _Inputs:
                 kept[name] = array.copy()
             else:
                 prints[name] = fingerprint(array)
-        return _Inputs(**kept, steps=self.steps, is_batched=self.is_batched, prints=prints)
+        return _Inputs(**kept, steps=self.steps, is_batched=self.is_batched, hold=self.hold, prints=prints)
 
     def check(self) -> None:
         for name, before in self.prints.items():
@@ -247,6 +248,7 @@ def rollout(
     u: Any = None,
     *,
     steps: int | None = None,
+    hold: int = 1,
     force: Any = None,
     outputs: Sequence[str] = (),
     threads: int | None = None,
@@ -256,7 +258,8 @@ def rollout(
 ) -> Trajectory:
     """T steps from a state under controls u (T, batch, nu), or uncontrolled for `steps` steps.
 
-    force: (T, batch, n_links, 6), or without the time axis where it stays the same. outputs: names from OUTPUTS; contact.force
+    hold: each control is held over so many steps, so that there are hold T of them; cotangents and directions of u are (T, batch,
+    nu) too. force: (T, batch, n_links, 6), or without the time axis where it stays the same. outputs: names from OUTPUTS; contact.force
     and contact.torque (about the centre of mass) are those of the step that led to a state, zero for the first. memory:
     what may be kept for the way back, such as "64 MB". on_nan: "raise" names what went wrong; "freeze" keeps that
     environment's last good state, from which later steps try again. keep=False keeps the last state only.
@@ -264,18 +267,19 @@ def rollout(
     What its derivatives need is safe: the arrays that a trajectory shows are read-only, and of those it was given (state, u,
     force) small ones are copied, while to change a large one in place before derivatives are taken is an error.
     """
-    return rolled_out(model, state, u, steps, force, outputs, threads, memory, on_nan, keep, is_guarded=True)
+    return rolled_out(model, state, u, steps, force, outputs, threads, memory, on_nan, keep, is_guarded=True, hold=hold)
 
 
 def rolled_out(
     model: Model, state: State, u: Any, steps: int | None, force: Any, outputs: Sequence[str] = (), threads: int | None = None,
     memory: int | str | None = None, on_nan: str = "raise", keep: bool = True, is_guarded: bool = False,
+    hold: int = 1,
 ) -> Trajectory:  # fmt: skip
     """The same on the caller's own arrays, for those who see to it that nobody writes to them."""
     check_options(model, threads, on_nan)
     check_flag("keep", keep)
     budget = byte_count(memory)
-    inputs = _checked_inputs(model, state, u, steps, force)
+    inputs = _checked_inputs(model, state, u, steps, force, hold)
     n_threads = threads or (default_threads() if inputs.batch > CHUNK else 1)
     outputs = checked_names("outputs", outputs, OUTPUTS, "output")
     schedule = every_step()
@@ -323,28 +327,39 @@ def _check_values(model: Model, inputs: _Inputs) -> None:
     check_quaternions(model, inputs.q)
 
 
-def _checked_inputs(model: Model, state: State, u: Any, steps: int | None, force: Any) -> _Inputs:
+def _checked_inputs(model: Model, state: State, u: Any, steps: int | None, force: Any, hold: int = 1) -> _Inputs:
     q, qd, is_batched = checked_state(model, state)
     batch = (q.shape[0],) if is_batched else ()
     if steps is not None:
         steps = checked_count("steps", steps)
+    hold = checked_hold(hold, steps, u is not None)
     if u is None:
         if steps is None:
             raise InputError("rollout needs controls u, or steps=... to run without")
         if model.nu:
             u = np.zeros((steps, *batch, model.nu))
     if u is not None:
-        u = checked(
-            "u", u, ("steps" if steps is None else steps, *batch, model.nu), functools.partial(controls_hint, model)
-        )
-        steps = u.shape[0]
+        rows = "steps" if steps is None else steps // hold
+        u = checked("u", u, (rows, *batch, model.nu), functools.partial(controls_hint, model))
+        steps = hold * u.shape[0]
+        u = np.repeat(u.reshape(-1, q.shape[0], model.nu), hold, 0) if model.nu and hold > 1 else u
         u = u.reshape(steps, q.shape[0], model.nu) if model.nu else None
     if force is not None:
         ndim = len(batch) + 2
         shape: tuple = (*batch, model.n_links, 6) if np.ndim(force) == ndim else (steps, *batch, model.n_links, 6)
         force = checked("force", force, shape)
         force = force.reshape(*force.shape[: force.ndim - ndim], q.shape[0], model.n_links, 6)
-    return _Inputs(q, qd, u, force, int(steps or 0), is_batched)
+    return _Inputs(q, qd, u, force, int(steps or 0), is_batched, hold)
+
+
+def checked_hold(hold: Any, steps: int | None, has_controls: bool) -> int:
+    """Steps over which controls are held."""
+    hold = checked_count("hold", hold, 1)
+    if hold > 1 and not has_controls:
+        raise InputError("hold is for controls, but u is None")
+    if steps is not None and steps % hold:
+        raise InputError(f"steps={steps} is no multiple of hold={hold}")
+    return hold
 
 
 def empty_outputs(model: Model, inputs: _Inputs, names: Iterable[str]) -> dict[str, np.ndarray]:
@@ -600,11 +615,16 @@ class _Reverse:
         if "state" in self.wrt:
             found["q"], found["qd"] = t._public(self.q0_bar, 0), t._public(self.qd0_bar, 0)
         if self.u_bar is not None:
-            found["u"] = t._public(self.u_bar)
+            found["u"] = t._public(self.u_bar if i.hold == 1 else self._held_bar())
         if self.force_bar is not None:
             total = self.force_bar if i.force_step else self.force_bar.sum(0)
             found["force"] = t._public(total, 1 if i.force_step else 0)
         return Gradient(**found, params=self.params())
+
+    def _held_bar(self) -> np.ndarray:
+        """A control that was held has what all its steps say."""
+        assert self.u_bar is not None
+        return self.u_bar.reshape(-1, self.inputs.hold, *self.u_bar.shape[1:]).sum(1)
 
     def params(self) -> dict[str, np.ndarray]:
         if self.sums is None:

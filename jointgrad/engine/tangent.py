@@ -32,7 +32,7 @@ def tangents(
     dots = {
         "q0_dot": _direction("q", q, (*batch, model.nq)),
         "qd0_dot": _direction("qd", qd, (*batch, model.nv)),
-        "u_dot": _direction("u", u, (i.steps, *batch, model.nu)),
+        "u_dot": _held(_direction("u", u, (i.steps // i.hold, *batch, model.nu)), i.hold),
         "force_dot": None if force is None else _direction("force", force, _force_shape(trajectory, batch)),
     }
     param_dots = {name: _param_direction(model, name, value) for name, value in params.items()}
@@ -64,6 +64,10 @@ def _direction(name: str, value: Any, shape: tuple[int, ...]) -> np.ndarray | No
     direction = checked(name, value, shape)
     check_finite(name, direction)
     return direction
+
+
+def _held(direction: np.ndarray | None, hold: int) -> np.ndarray | None:
+    return direction if direction is None or hold == 1 else np.repeat(direction, hold, 0)
 
 
 def _force_shape(trajectory: Trajectory, batch: tuple[int, ...]) -> tuple[int, ...]:
