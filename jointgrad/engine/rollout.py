@@ -259,7 +259,7 @@ def rollout(
     """T steps from a state under controls u (T, batch, nu), or uncontrolled for `steps` steps.
 
     hold: each control is held over so many steps, so that there are hold T of them; cotangents and directions of u are
-    (T, batch, nu) too. force: (T, batch, n_links, 6), or without the time axis where it stays the same. outputs: names from
+    (T, batch, nu) too. force: (steps, batch, n_links, 6), or without the time axis where it stays the same. outputs: names from
     OUTPUTS; contact.force and contact.torque (about the centre of mass) are those of the step that led to a state, zero for
     the first. memory: what may be kept for the way back, such as "64 MB". on_nan: "raise" names what went wrong; "freeze"
     keeps that environment's last good state, from which later steps try again. keep=False keeps the last state only.
