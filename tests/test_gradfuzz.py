@@ -26,7 +26,7 @@ def test_random_worlds():
     """A few of the worlds that `jointgrad bench gradfuzz` goes through."""
     tally = gradfuzz.Tally(0)
     for number, one, _, found in gradfuzz.worlds(0, (), DIRECTIONS, tally):
-        tally.add(one, found)
+        tally.add(number, one, found)
         assert [gradfuzz.described(one, 0, number, o) for o in found if o.is_wrong] == []
         if number > 12:
             break

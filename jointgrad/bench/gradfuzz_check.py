@@ -78,6 +78,12 @@ class Outcome:
     slope: float  # by the difference that says most; at a kink, of the side that agrees best
     error: float
     is_kink: bool
+    lost: float  # of the gradient beside the tangent, as a share, before rounding is allowed for
+
+    @property
+    def needs_allowance(self) -> bool:
+        """Whether gradient and tangent agree only because rounding was seen to move them."""
+        return self.verdict == AGREES and self.lost > TANGENT_TOLERANCE
 
     @property
     def is_wrong(self) -> bool:
@@ -317,7 +323,8 @@ class Tries:
         else:
             verdict = AGREES if error <= TOLERANCE and by_tangent <= TANGENT_TOLERANCE else DIFFERS
         derivatives = float(self.gradient[k]), float(self.tangents[k]), float(self.slope[k])
-        return Outcome(self.directions[k], verdict, *derivatives, float(error), is_kink)
+        lost = float(relative(self.gradient[k], self.tangents[k], self.sizes[k], 0.0))
+        return Outcome(self.directions[k], verdict, *derivatives, float(error), is_kink, lost)
 
 
 def relative(gradient: Any, other: Any, sizes: Any, rounding: Any) -> Any:
