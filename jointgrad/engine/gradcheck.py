@@ -145,7 +145,7 @@ class _Probe:
         """The mean at both displacements (their first axis), and whether every clamp acted as in the middle."""
         model = self.model
         if params:
-            model = model.replace({name: model.params[name] + change for name, change in params.items()})
+            model = model._moved({name: model.params[name] + change for name, change in params.items()})
         pair = (2, 1)
         state = State(np.tile(self.state.q, pair) + q, np.tile(self.state.qd, pair) + qd)
         controls = None
