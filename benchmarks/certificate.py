@@ -192,7 +192,8 @@ def any_misleads(motion: jg.Trajectory, rng: np.random.Generator) -> np.ndarray:
 
 def judged(worlds: tuple[World, ...], n: int, seed: int, parts: int = 4):
     """Per motion: world, whether its gradient misleads, and mismatch and verdict for all coordinates and for this one; whether the
-    gradient of any coordinate misleads. A world that is about contact and in which nothing touches would judge nothing: it is refused."""
+    gradient of any coordinate misleads. A world that is about contact and in which nothing touches would judge nothing: it is
+    refused."""
     found = []
     for number, world in enumerate(worlds):
         touched = 0
@@ -204,7 +205,14 @@ def judged(worlds: tuple[World, ...], n: int, seed: int, parts: int = 4):
             truth, cert = misleads(motion, coordinate, by_speed, rng), motion.certificate()
             bars = np.eye(m.model.nq + m.model.nv)[coordinate]
             for_one = cert.trusted_for(bars[:, : m.model.nq], bars[:, m.model.nq :])
-            columns = truth, cert.mismatch, cert._probe.mismatch_along(bars), cert.trusted, for_one, any_misleads(motion, rng)
+            columns = (
+                truth,
+                cert.mismatch,
+                cert._probe.mismatch_along(bars),
+                cert.trusted,
+                for_one,
+                any_misleads(motion, rng),
+            )
             touched += int(((cert.impulse > 0) | (cert.sticking + cert.slipping > 0)).any(0).sum())
             found += [(world.__name__, *row) for row in zip(*columns, strict=True) if row[0] == row[0]]
         if world is not free_pendulum and touched < 0.25 * n:

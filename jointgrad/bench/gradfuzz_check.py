@@ -45,6 +45,8 @@ WEIGHTS = {
     BOTH_SIDES: (8 / 12, -8 / 12, -1 / 12, 1 / 12), ABOVE: (4.0, -3.0, 4 / 3, -1 / 4, 0.0), BELOW: (-4.0, 3.0, -4 / 3, 1 / 4, 0.0),
     EDGE: (4.0, -3.0, 4 / 3, -1 / 4, 0.0),
 }  # fmt: skip
+# how much more rounding each lets through than a central difference
+SPREAD = {sides: sum(map(abs, w)) / sum(map(abs, WEIGHTS[BOTH_SIDES])) for sides, w in WEIGHTS.items()}
 # bounds that, at zero, let no clamp act as it does a little above
 BOUNDS = ("pair.friction", "pair.torsion", "pair.rolling", "joint.friction")
 AGREES, DIFFERS, KINK, NEITHER, UNSURE = "agrees", "differs", "kink", "neither", "unsure"
@@ -275,14 +277,15 @@ class Check:
                 left = np.flatnonzero(~(tries.best <= 0.1 * TOLERANCE) & (tries.at_edge == edge))
                 if len(left):
                     slopes, alike, holds = self.differences([directions[int(k)] for k in left], step, sides)
-                    tries.take(left, np.where(tries.is_bound[left] & edge, alike, holds), slopes, step)
+                    tries.take(left, np.where(tries.is_bound[left] & edge, alike, holds), slopes, SPREAD[sides] / step)
         kinks = np.flatnonzero(~tries.has_held)
         for step in STEPS[1:-1] if len(kinks) else ():
             for sides in (ABOVE, BELOW):
                 left = kinks if sides is ABOVE else kinks[~tries.at_edge[kinks]]
                 if len(left):
                     slopes, alike, _ = self.differences([directions[int(k)] for k in left], step, sides)
-                    tries.take(left, alike, slopes, step, has_seen=tries.above if sides is ABOVE else tries.below)
+                    has_seen = tries.above if sides is ABOVE else tries.below
+                    tries.take(left, alike, slopes, SPREAD[sides] / step, has_seen)
         return [tries.outcome(k, k in kinks) for k in range(len(directions))]
 
     def is_at_edge(self, d: Direction) -> bool:
@@ -308,10 +311,15 @@ class Tries:
         self.above, self.below = np.zeros(n, bool), self.at_edge.copy()
 
     def take(
-        self, which: np.ndarray, holds: np.ndarray, slopes: np.ndarray, step: float, has_seen: np.ndarray | None = None
+        self,
+        which: np.ndarray,
+        holds: np.ndarray,
+        slopes: np.ndarray,
+        magnifies: float,
+        has_seen: np.ndarray | None = None,
     ) -> None:
-        """Slopes by a step, where it says something."""
-        noise, sizes = self.rounding[which] / step, self.sizes[which]
+        """Slopes by a difference that magnifies rounding so much, where it says something."""
+        noise, sizes = magnifies * self.rounding[which], self.sizes[which]
         error = relative(self.gradient[which], slopes, sizes, noise)
         is_clear = noise <= INFORMATIVE * np.maximum(np.abs(slopes), sizes)
         is_better = holds & is_clear & ~(error >= self.best[which])
