@@ -21,9 +21,10 @@ import mujoco
 import numpy as np
 import pinocchio as pin
 from oracles.mujoco_model import mujoco_model
-from timing import best, exponent, print_goals, write
 
 import jointgrad as jg
+from jointgrad.bench.fit import exponent
+from jointgrad.bench.timing import best, print_goals, resident, write
 
 DT, BATCH, STEPS = 2e-3, 256, 100
 ZOO = ("laikago()", "pendulum(7)", "cart_pole()", "double_pendulum()", "random_tree(8, 1)")
@@ -189,15 +190,6 @@ def growth(repeats: int) -> dict:
     return out
 
 
-def resident() -> int:
-    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-
-
-def peak() -> int:
-    line = next(x for x in Path("/proc/self/status").read_text().splitlines() if x.startswith("VmHWM"))
-    return int(line.split()[1]) * 1024
-
-
 def memory() -> dict:
     """Growth of the process over a 5,000-step rollout and its reverse, the caller's own arrays not counted."""
     model, start, u = laikago_in_flight(1, 5000)
@@ -210,7 +202,7 @@ def memory() -> dict:
     Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew
     motion = jg.rollout(model, start, u, threads=1)
     motion.backward(bar, wrt=wrt)
-    return {"rollout_5000_steps_mb": (peak() - before) / 1e6}
+    return {"rollout_5000_steps_mb": (resident("VmHWM") - before) / 1e6}
 
 
 COLD = """

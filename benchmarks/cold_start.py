@@ -14,7 +14,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from timing import print_goals, write
+from jointgrad.bench.timing import print_goals, write
 
 FIRST_STEPS = """
 import numpy as np

@@ -17,42 +17,21 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import mujoco
 import numpy as np
-from timing import best, exponent, print_goals, write
 
 import jointgrad as jg
+from jointgrad.bench.fit import exponent
+from jointgrad.bench.scene import FRICTION, released, world_of
+from jointgrad.bench.timing import best, print_goals, write
 
 DT, BATCH, STEPS = 1e-3, 256, 20
-FRICTION = 0.7
-TOE, LEGS = 0.03, 4
+LEGS = 4
 WEIGHT = 25.567 * 9.81
-
-
-def servo_laikago() -> jg.Description:
-    robot = jg.zoo.laikago()
-    for actuator in robot.actuators.values():
-        actuator.kind, actuator.gain, actuator.damping = "position", 150.0, 3.0
-    return robot
-
-
-def on_ground(robot: jg.Description, count: int = 1) -> jg.World:
-    world = jg.World()
-    for k in range(count):
-        world.add(robot, name=f"dog{k}" if count > 1 else None, position=(0.0, 1.5 * k, 0.0))
-    return world.add_ground(friction=FRICTION)
 
 
 def standing(world: jg.World, cone: bool = True) -> tuple[jg.Model, np.ndarray, np.ndarray]:
     """Model, coordinates at which the toes touch the ground, and the controls that hold it there."""
     model = world.compile(dt=DT, contact=jg.Impulse(cone=cone))
-    start = model.initial_state()
-    heights = jg.inspect(model, start).link_position[:, 2]
-    toes = [k for k, name in enumerate(model.link_names) if "toe" in name]
-    q = start.q.copy()
-    free = [i for i, kind in zip(model.topology.tree["q"], model.topology.tree["kind"], strict=True) if kind == 4]
-    for i in free:
-        q[i + 2] += TOE - heights[toes].min()
-    joints = np.delete(q, np.concatenate([np.arange(i, i + 7) for i in free]))
-    return model, q, joints
+    return model, *released(model, clearance=0.0)
 
 
 def mujoco_twin(world: jg.World):
@@ -76,7 +55,7 @@ def check(model, q, u, twin, data) -> dict:
 
 
 def laikago(repeats: int) -> dict:
-    world = on_ground(servo_laikago())
+    world = world_of()
     model, q, u = standing(world)
     pyramid = standing(world, cone=False)[0]
     twin, data = mujoco_twin(world)
@@ -119,7 +98,7 @@ def laikago(repeats: int) -> dict:
 def ten_robots(repeats: int) -> dict:
     runs = {}
     for count in (1, 10):
-        model, q, u = standing(on_ground(servo_laikago(), count))
+        model, q, u = standing(world_of(count))
         start = jg.State(np.repeat(q[None], 8, 0), np.zeros((8, model.nv)))
         us = np.tile(u, (20, 8, 1))
         motion = jg.rollout(model, start, us, threads=1)

@@ -14,9 +14,9 @@ import itertools
 from pathlib import Path
 
 import numpy as np
-from timing import best, print_goals, write
 
 import jointgrad as jg
+from jointgrad.bench.timing import best, print_goals, write
 
 BATCH, STEPS, MOST_WEIGHTS = 64, 50, 1637
 SEEN = ("joint.position", "joint.velocity")

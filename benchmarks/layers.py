@@ -25,10 +25,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import torch
-from timing import best, print_goals, write
 
 import jointgrad as jg
 import jointgrad.jax as in_jax
+from jointgrad.bench.timing import best, print_goals, resident, write
 from jointgrad.engine.rollout import step_adjoint
 from jointgrad.torch import Simulator
 
@@ -39,13 +39,7 @@ BATCH, STEPS = 256, 100
 
 def quickest(runs: Mapping[str, Callable], repeats: int) -> dict[str, float]:
     """Least wall time of each in microseconds; callbacks work on other threads, so processor time will not do."""
-    found = dict.fromkeys(runs, float("inf"))
-    for _ in range(repeats):
-        for name, run in runs.items():
-            start = time.perf_counter()
-            run()
-            found[name] = min(found[name], 1e6 * (time.perf_counter() - start))
-    return found
+    return {name: 1e6 * s for name, s in best(runs, repeats, time.perf_counter).items()}
 
 
 class Empty(torch.autograd.Function):
@@ -162,11 +156,6 @@ def large(repeats: int) -> dict[str, float]:
         "torch_large_backward_percent": 100 * (t["torch_back"] / t["core_back"] - 1),
         "jax_large_forward_percent": 100 * (t["jax"] / t["core"] - 1),
     }
-
-
-def resident(key: str = "VmRSS") -> int:
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(x.split()[1]) for x in lines if x.startswith(key)) * 1024
 
 
 def soak(calls: int) -> dict[str, float]:

@@ -36,6 +36,7 @@ import numpy as np
 import jointgrad as jg
 from jointgrad.engine.stages.contact.paths import BOUNDED, POINT
 from jointgrad.model.arrays import BOX, JOINT_TIE, MIMIC_ROW, PLANE, TORQUE
+from jointgrad.model.rotations import rotation
 
 ROOT = Path(__file__).resolve().parents[1]
 TOLERANCE = 0.05
@@ -115,12 +116,7 @@ def lowest(model: jg.Model, state: jg.State) -> dict[int, float]:
             continue
         R, p = (x[link_of_frame[frame]] for x in (info.link_rotation, info.link_position))
         place, size = model.params["shape.placement"][k], model.params["shape.size"][k]
-        w, x, y, z = place[3:]
-        axes = R @ np.array([
-            [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
-            [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
-            [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
-        ])  # fmt: skip
+        axes = R @ rotation(place[3:])
         below = np.abs(axes[2]) @ size if kind == BOX else size[0] + abs(axes[2, 2]) * size[1]
         height = (p + R @ place[:3])[2] - below - (FAR if tree["tree_root"][tree["body_tree"][body]] >= 0 else 0.0)
         found[tree["body_tree"][body]] = min(found.get(tree["body_tree"][body], np.inf), height)

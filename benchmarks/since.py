@@ -23,9 +23,15 @@ from pathlib import Path
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
-from timing import best, write
+
+import jointgrad.bench
 
 HERE = Path(__file__).resolve().parents[1]
+# both trees are measured by the code of this one
+jointgrad.bench.__path__[:] = [str(HERE / "jointgrad" / "bench")]
+
+from jointgrad.bench.timing import best, write  # noqa: E402
+
 LIMIT, WIDTH = 1.03, 0.05  # no median above this; no interval wider than that
 
 
@@ -47,10 +53,10 @@ def workloads() -> dict:
         runs[f"{name}, backward"] = lambda: motion.backward(qd_bar=bar)
 
     for name, world, cone, batch, steps in (
-        ("Laikago on four feet, batch 256", contact.on_ground(contact.servo_laikago()), True, 256, 10),
-        ("the same, pyramid", contact.on_ground(contact.servo_laikago()), False, 256, 10),
-        ("the same, batch 1", contact.on_ground(contact.servo_laikago()), True, 1, 100),
-        ("ten Laikagos, batch 8", contact.on_ground(contact.servo_laikago(), 10), True, 8, 10),
+        ("Laikago on four feet, batch 256", contact.world_of(), True, 256, 10),
+        ("the same, pyramid", contact.world_of(), False, 256, 10),
+        ("the same, batch 1", contact.world_of(), True, 1, 100),
+        ("ten Laikagos, batch 8", contact.world_of(10), True, 8, 10),
     ):
         model, q, u = contact.standing(world, cone)
         qd = 1e-3 * np.random.default_rng(0).normal(size=(batch, model.nv))
@@ -91,7 +97,7 @@ def times(tree: Path, repeats: int) -> dict[str, float]:
 
 def cold(tree: Path) -> dict[str, float]:
     path = os.pathsep.join(map(str, (tree, HERE / "benchmarks")))
-    command = [sys.executable, "-P", "-c", "import cold_start; print(cold_start.seconds(1)[0])"]
+    command = [sys.executable, "-P", "-c", "import since, cold_start; print(cold_start.seconds(1)[0])"]
     done = subprocess.run(command, env=os.environ | {"PYTHONPATH": path}, check=True, capture_output=True, text=True)
     return {"from an empty cache": float(done.stdout)}
 

@@ -226,7 +226,7 @@ def test_pairs_are_those_of_different_bodies():
                 others = jg.Shape("plane"), jg.Shape("sphere", (0.1,)), jg.Shape("box", (0.1, 0.1, 0.1))
                 link.shapes.append((cloud, *others)[rng.integers(4)])
         world.add(robot, name=f"r{k}")
-    from jointgrad.model.contacts import shapes_of
+    from jointgrad.model.contact_shapes import shapes_of
     from jointgrad.model.flatten import bodies_of
     from jointgrad.model.listing import Listing, list_robot
 

@@ -74,9 +74,9 @@ def test_a_worker_that_had_no_environment_has_assembled_nothing(model):
     from jointgrad.engine.runtime import worker
 
     heavy = model.replace({"link.mass": 3.0 * model.params["link.mass"]})
-    model.topology.pool.clear()
+    model.workers.clear()
     truth = motion(heavy, batch=2)
-    model.topology.pool.clear()
+    model.workers.clear()
     motion(model, batch=2)
     with worker(model) as one:
         one.take_params(heavy)
@@ -419,7 +419,7 @@ def test_ctrl_c_ends_a_call_that_would_take_minutes(what):
 def test_who_is_interrupted_waits_for_those_at_work(model, monkeypatch):
     """Nothing that a worker writes to is given back while it runs; and none of them is used again."""
     monkeypatch.setattr(sharing, "WORTH_A_WATCH", 0)
-    model.topology.pool.clear()
+    model.workers.clear()
 
     def raised(*_):
         raise InterruptedError("from a signal handler")
@@ -433,5 +433,5 @@ def test_who_is_interrupted_waits_for_those_at_work(model, monkeypatch):
     finally:
         signal.signal(signal.SIGALRM, before)
     stopped = SCHEMA.slots["at.is_stopped"]
-    assert not any(one.frame.integers[stopped] for idle in model.topology.pool.values() for one in idle)
+    assert not any(one.frame.integers[stopped] for idle in model.workers.values() for one in idle)
     assert same_bits(motion(model), motion(copy.deepcopy(model)))

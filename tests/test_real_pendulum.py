@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import jointgrad as jg
+from jointgrad.optimize import windows
 from jointgrad.reproduce import real_machines as machines
-from jointgrad.reproduce import real_pendulum, windows
+from jointgrad.reproduce import real_pendulum
 from jointgrad.reproduce.recordings import folder
 
 pytest.importorskip("scipy")
@@ -104,7 +105,7 @@ def test_networks_outside_say_what_they_say_inside(name):
     np.testing.assert_allclose(real_pendulum.needed(grafted, m, q, qd, qdd), u, atol=6e-3)
 
 
-def made_up_windows(count: int = 3) -> tuple[jg.Model, machines.Machine, windows.Stretches, np.ndarray]:
+def made_up_windows(count: int = 3) -> tuple[jg.Model, machines.Machine, windows.RecordedWindows, np.ndarray]:
     model = machines.pendulum(BODIES, LENGTH, DT)
     m = made_up(model.replace({"joint.friction": 0 * model.params["joint.friction"]}))
     return m.untuned["itself"], m, real_pendulum.pieces(m.runs, 100, count), real_pendulum.scales(m.runs)
@@ -113,14 +114,14 @@ def made_up_windows(count: int = 3) -> tuple[jg.Model, machines.Machine, windows
 def test_starts_are_found():
     """From a guess that is off, by all samples and by the first ones; those after these cannot count."""
     model, _, data, units = made_up_windows()
-    wrong = windows.Stretches(
+    wrong = windows.RecordedWindows(
         data.q, data.u, data.start + np.random.default_rng(0).normal(size=data.start.shape) * 0.05
     )
     assert np.abs(windows.moved(model, wrong.start, data.u, data.steps).q - data.q).max() > 0.02
     np.testing.assert_allclose(windows.found_starts(model, wrong, units), data.start, atol=1e-5)
     later = data.q.copy()
     later[51:] += 1.0
-    later = windows.Stretches(later, data.u, wrong.start)
+    later = windows.RecordedWindows(later, data.u, wrong.start)
     np.testing.assert_allclose(windows.found_starts(model, later, units, samples=51), data.start, atol=1e-5)
 
 
@@ -131,8 +132,8 @@ def test_slopes_with_starts_found_are_those_of_differences():
     model, _, data, units = made_up_windows()
     off = model.replace({"link.com": 0.9 * model.params["link.com"]})
     unknowns = Unknowns(off, [Entry("joint.damping", "joint?", scale=0.1), Entry("link.inertia", None, 3, scale=0.05)])
-    sought = windows.Sought(unknowns.start, unknowns.bounds, unknowns.values, unknowns.directions)
-    problem = windows.Followed(off, data, sought, units, strength=0.01, every=1)
+    sought = windows.SoughtParameters(unknowns.start, unknowns.bounds, unknowns.values, unknowns.directions)
+    problem = windows.WindowFit(off, data, sought, units, strength=0.01, every=1)
 
     def half_squares(x):
         starts = windows.found_starts(unknowns.model_at(x), data, units)
@@ -158,8 +159,8 @@ def test_what_starts_make_up_for_is_no_slope():
     unknowns = Unknowns(
         model, [Entry("joint.damping", "joint?", scale=0.1), Entry("link.inertia", None, 3, scale=0.05)]
     )
-    sought = windows.Sought(unknowns.start, unknowns.bounds, unknowns.values, unknowns.directions)
-    problem = windows.Followed(model, data, sought, units, every=1)
+    sought = windows.SoughtParameters(unknowns.start, unknowns.bounds, unknowns.values, unknowns.directions)
+    problem = windows.WindowFit(model, data, sought, units, every=1)
 
     def residuals(x):
         starts = windows.found_starts(unknowns.model_at(x), data, units)

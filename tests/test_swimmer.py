@@ -7,8 +7,9 @@ import pytest
 
 import jointgrad as jg
 from jointgrad.grafts.discover import Prediction, windows
+from jointgrad.grafts.weights import weight_units
+from jointgrad.optimize.graft_training import Objective
 from jointgrad.reproduce import swimmer
-from jointgrad.reproduce.graft_training import Objective, weight_units
 
 pytest.importorskip("mujoco")
 pytest.importorskip("scipy")

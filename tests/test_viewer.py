@@ -15,10 +15,11 @@ from oracles.browser import Browser, chromium
 
 import jointgrad as jg
 from jointgrad.cli import main
+from jointgrad.model.rotations import rotation
 from jointgrad.model.solids import SOLIDS, volume
 from jointgrad.viewer import plots, replay, video
 from jointgrad.viewer.film import film_of
-from jointgrad.viewer.scene import Piece, quaternion, rotation, scene_of
+from jointgrad.viewer.scene import Piece, quaternion, scene_of
 
 in_browser = pytest.mark.skipif(chromium() is None, reason="there is no chromium to open the page with")
 ROBOTS = ("ant", "humanoid", "laikago", "a1", "franka_arm", "racecar", "swimmer", "cart_pole", "golf")

@@ -9,10 +9,10 @@ from test_mjcf import MODELS, manifest, needs_models, quiet, read, reference
 import jointgrad as jg
 from jointgrad.files.mjcf import load_world
 from jointgrad.files.mjcf.inertia import inertia_box
-from jointgrad.files.mjcf.pose import matrix
 from jointgrad.files.write_mjcf import to_mjcf
 from jointgrad.files.write_mjcf.pairs import damping_ratio
 from jointgrad.model.description import Shape
+from jointgrad.model.rotations import rotation
 
 SOLID = ("fixed", "revolute", "continuous", "prismatic", "spherical", "planar", "universal")
 # what the twin is told to leave out
@@ -199,7 +199,7 @@ def test_meshes_are_where_they_were(tmp_path):
     m = mujoco.MjModel.from_xml_string(text)
     d = mujoco.MjData(m)
     mujoco.mj_kinematics(m, d)
-    turn = matrix(place["orientation"])
+    turn = rotation(place["orientation"])
     for g, shape in enumerate(link.shapes):
         first, count = m.mesh_vertadr[m.geom_dataid[g]], m.mesh_vertnum[m.geom_dataid[g]]
         theirs = m.mesh_vert[first : first + count] @ d.geom_xmat[g].reshape(3, 3).T + d.geom_xpos[g]

@@ -42,14 +42,14 @@ def world_of(count: int = 1) -> jg.World:
     return world.add_ground(friction=FRICTION)
 
 
-def released(model: jg.Model) -> tuple[np.ndarray, np.ndarray]:
-    """Coordinates with all toes a little above the ground, and the servos' targets that keep the stance."""
+def released(model: jg.Model, clearance: float = RELEASE) -> tuple[np.ndarray, np.ndarray]:
+    """Coordinates with all toes so far above the ground (m), and the servos' targets that keep the stance."""
     q = model.initial_state().q.copy()
     free = [i for i, kind in zip(model.topology.tree["q"], model.topology.tree["kind"], strict=True) if kind == 4]
     heights = jg.inspect(model, model.initial_state()).link_position[:, 2]
     toes = [k for k, name in enumerate(model.link_names) if "toe" in name]
     for i in free:
-        q[i + 2] += TOE + RELEASE - heights[toes].min()
+        q[i + 2] += TOE + clearance - heights[toes].min()
     return q, np.delete(q, np.concatenate([np.arange(i, i + 7) for i in free]))
 
 

@@ -141,7 +141,7 @@ class Call:
         model = self.model
         if own:
             repeated = {n: np.tile(v, (count,) + (1,) * (v.ndim - 1)) for n, v in own.items()}
-            model = Model(model.topology, {**model.params, **repeated}, model._initial, count * (model.batch or 1))
+            model = model.with_params({**model.params, **repeated}, count * (model.batch or 1))
         given = frozenset(n for n in self.inputs if n in PARAMS)
         return replace(self, model=model, is_batched=True, own_axis=given)
 

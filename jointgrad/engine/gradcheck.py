@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from ..model.arrays import BOX, CAPSULE, PLANE, SPHERE, Model, State
+from ..model.ranges import unit
+from ..model.rotations import rotation
 from .certificate import Certificate, step_records
 from .inspect import inspect
 from .rollout import rolled_out, rollout
@@ -167,16 +169,7 @@ def lowest_point(model: Model, state: State) -> float | None:
             continue
         placement, size = model.params["shape.placement"][i], model.params["shape.size"][i]
         R = info.link_rotation[j]
-        up = R[2] @ _rotation(placement[3:])
+        up = R[2] @ rotation(unit(placement[3:]))
         reach = size[0] if kind == SPHERE else size[0] + size[1] * abs(up[2]) if kind == CAPSULE else np.abs(up) @ size
         found.append(info.link_position[j, 2] + R[2] @ placement[:3] - reach)
     return float(min(found)) if found else None
-
-
-def _rotation(quaternion: np.ndarray) -> np.ndarray:
-    w, x, y, z = quaternion / np.linalg.norm(quaternion)
-    return np.array([
-        [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
-        [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
-        [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
-    ])  # fmt: skip

@@ -47,7 +47,7 @@ def _per_row(model: Model, batch: int, n: int, wants_params: bool) -> Model:
         if wants_params or not model.is_shared(name):
             per_env = value if not model.is_shared(name) else np.broadcast_to(value, (batch, *value.shape))
             values[name] = np.repeat(per_env, n, axis=0)
-    return Model(model.topology, {**model.params, **values}, model._initial, batch * n)
+    return model.with_params({**model.params, **values}, batch * n)
 
 
 def _coordinates(model: Model) -> tuple[list[int], list[int], list[tuple[int, int]]]:

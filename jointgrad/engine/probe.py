@@ -92,7 +92,7 @@ def _part(trajectory: Trajectory, some: slice, many: int) -> Trajectory:
     i, model = trajectory._inputs, trajectory.model
     if model.batch is not None:
         own = {n: v if model.is_shared(n) else v[some] for n, v in model.params.items()}
-        model = Model(model.topology, own, model._initial, some.stop - some.start)
+        model = model.with_params(own, some.stop - some.start)
     q, qd = (np.repeat(x[some], many, axis=0) for x in (i.q, i.qd))
     u = None if i.u is None else np.repeat(i.u[:, some], many, axis=1)
     force = None if i.force is None else np.repeat(i.force[..., some, :, :], many, axis=-3)

@@ -211,9 +211,9 @@ def _check_room(rows: Mapping[str, int], copies: int) -> None:
 
 
 def worker(model: Model, parts: int = 1, schedule: Schedule | None = None, n_lanes: int | None = None) -> Lent:
-    """Borrow a worker; those without room for states are kept with the topology and used again."""
+    """Borrow a worker; those without room for states are kept with the model and used again."""
     key, schedule = (n_lanes or lanes(), parts), schedule or every_step()
-    idle = [] if schedule.slots else model.topology.pool.setdefault(key, [])
+    idle = [] if schedule.slots else model.workers.setdefault(key, [])
     return Lent(idle, lambda: Worker(model, *key, schedule))
 
 
@@ -243,7 +243,7 @@ def as_array(name: str, value: Any) -> np.ndarray:
 
 
 def _fits(shape: tuple[int, ...], wanted: tuple[int | str, ...]) -> bool:
-    return len(shape) == len(wanted) and all(isinstance(w, str) or w == s for w, s in zip(wanted, shape, strict=True))
+    return len(shape) == len(wanted) and all([w == s or type(w) is str for w, s in zip(wanted, shape, strict=True)])
 
 
 def check_finite(name: str, array: np.ndarray | None) -> None:

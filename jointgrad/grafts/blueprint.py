@@ -433,7 +433,7 @@ class _Builder:
     def _model(self, blueprint: Blueprint) -> Model:
         model, topology = self.model, self.model.topology
         tree = {**topology.tree, **self.lists, **self.counts}
-        topology = replace(topology, tree=tree, pool={}, grafts=(*topology.grafts, blueprint))
+        topology = replace(topology, tree=tree, grafts=(*topology.grafts, blueprint))
         old = model.params["graft.weight"]
         new = first_weights(blueprint, self.network, self.counts["n_weights"] - old.shape[-1])
         weights = np.concatenate([old, np.broadcast_to(new, (*old.shape[:-1], len(new)))], -1)

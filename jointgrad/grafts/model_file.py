@@ -16,7 +16,7 @@ import numpy as np
 from ..files.npz import read_npz
 from ..model.arguments import reading
 from ..model.arrays import PARAMS, Model
-from ..model.contacts import Default, Rule
+from ..model.contact_pairs import Default, Rule
 from ..model.description import Actuator, Description, Joint, Link, Shape, Tendon
 from ..model.errors import InputError, ModelError
 from ..model.laws import Impulse, Spring
@@ -62,7 +62,7 @@ def load_model(path: Any) -> Model:
 
 def _is_same(a: Model, b: Model) -> bool:
     own = [{f.name: getattr(m.topology, f.name) for f in dataclasses.fields(m.topology)} for m in (a, b)]
-    unlike = ("pool", "recipe", "looks")  # meshes are left out of looks
+    unlike = ("recipe", "looks")  # meshes are left out of looks
     return (
         all(own[0][name] == own[1][name] for name in own[0] if name not in unlike)
         and np.array_equal(a._initial, b._initial)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..files.npz import read_npz
 from ..model.arguments import reading, writing
@@ -23,6 +24,9 @@ from ..model.errors import InputError
 
 if TYPE_CHECKING:
     from .blueprint import MLP, Blueprint
+
+# what networks are made of, for answers that are computed outside the engine
+ACTIVATIONS = {"tanh": np.tanh, "elu": lambda x: np.where(x > 0, x, np.expm1(np.minimum(x, 0)))}
 
 
 def first_weights(blueprint: Blueprint, network: MLP, count: int) -> np.ndarray:
@@ -78,6 +82,40 @@ def blueprint_of(model: Model, graft: int, network: int) -> Blueprint:
     if not 0 <= network < len(grafts[graft].first_weights):
         raise InputError(f"network is {network}, but graft {graft} has {len(grafts[graft].first_weights)}")
     return grafts[graft]
+
+
+# sizes and answers -----------------------------------------------------------------------------------------------------
+
+
+def weight_units(model: Model, sees: Sequence[float], says: Sequence[float], graft: int = 0) -> np.ndarray:
+    """(n,): sizes of weights of a graft's first and last layers where inputs and outputs have these sizes; 1 for the others."""
+    return by_layer(model, 1.0 / np.asarray(sees), says, graft)
+
+
+def by_layer(model: Model, first: ArrayLike, last: ArrayLike, graft: int = 0) -> np.ndarray:
+    """(n,): a number for every weight of a model. Of a graft's first layer `first`, by input; of its last one `last`, by output,
+    biases as well; their product if that is the same layer; 1 for the others."""
+    blueprint = model.topology.grafts[graft]
+    found = np.ones_like(model.params["graft.weight"])
+    n_layers = len(blueprint.sizes) - 1
+    for start in dict.fromkeys(blueprint.first_weights):
+        at = start
+        for k, (a, b) in enumerate(itertools.pairwise(blueprint.sizes)):
+            into = np.broadcast_to(first if k == 0 else 1.0, a)
+            out = np.broadcast_to(last if k == n_layers - 1 else 1.0, b)
+            found[at : at + a * b] = np.outer(into, out).ravel()
+            found[at + a * b : at + (a + 1) * b] = out
+            at += (a + 1) * b
+    return found
+
+
+def said_by(model: Model, network: int, x: np.ndarray) -> np.ndarray:
+    """What a network of a model's first graft says to inputs (..., n), computed outside the engine."""
+    net, activation = layers(model, 0, network), ACTIVATIONS[model.topology.grafts[0].activation]
+    for k, (W, bias) in enumerate(net):
+        x = x @ W.T + bias
+        x = activation(x) if k < len(net) - 1 else x
+    return x
 
 
 # files -------------------------------------------------------------------------------------------------------------------

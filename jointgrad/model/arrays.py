@@ -6,7 +6,7 @@ import functools
 import math
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from types import MappingProxyType
 from typing import Any
 
@@ -105,12 +105,10 @@ class Topology:
     grafts: tuple[Any, ...] = ()
     # from what the world was compiled, to compile it again: see model/recipe.py
     recipe: Any = None
-    # room for what the engine allocates for this topology (frames), kept while the topology lives
-    pool: dict = field(default_factory=dict)
 
     def __getstate__(self) -> dict[str, Any]:
-        """What a copy or another process gets: not the frames, which are addresses in this one."""
-        return {f.name: getattr(self, f.name) for f in fields(self)} | {"pool": {}}
+        """What a copy or another process gets: not what has been worked out from it."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}
 
     @functools.cached_property
     def param_shapes(self) -> Mapping[str, tuple[int, ...]]:
@@ -152,6 +150,8 @@ class Model:
         self, topology: Topology, params: Mapping[str, np.ndarray], initial: np.ndarray, batch: int | None = None
     ):
         self.topology, self._initial, self.batch = topology, initial, batch
+        # workers of the engine that are idle: they are kept while a model of this topology lives, and shared by all of them
+        self.workers: dict[Any, list] = {}
         self.params: Mapping[str, np.ndarray] = MappingProxyType({k: _frozen(v) for k, v in params.items()})
 
     nq = property(lambda self: self.topology.tree["n_q"])
@@ -220,7 +220,13 @@ class Model:
                 batch = leading
             params[name] = array
         self._check_narrow(values, params)
-        return Model(self.topology, params, self._initial, batch)
+        return self.with_params(params, batch)
+
+    def with_params(self, params: Mapping[str, np.ndarray], batch: int | None) -> Model:
+        """The same world with other numbers, of so many environments, unchecked."""
+        other = Model(self.topology, params, self._initial, batch)
+        other.workers = self.workers
+        return other
 
     def environment(self, env: int) -> Model:
         """The model of one environment alone."""
@@ -230,7 +236,7 @@ class Model:
         if env >= self.batch:
             raise InputError(f"env is {env}, but the model has parameters for {self.batch} environments")
         own = {name: p if self.is_shared(name) else p[env] for name, p in self.params.items()}
-        return Model(self.topology, own, self._initial)
+        return self.with_params(own, None)
 
     def is_shared(self, name: str) -> bool:
         """Whether all environments have the same value."""

@@ -8,13 +8,15 @@ import numpy as np
 
 from .arrays import BOX, CAPSULE, MARK, PLANE, SPHERE
 from .budget import excess
-from .contacts import Touching, is_filtered
+from .constraint_rows import Block
+from .contact_pairs import is_filtered
+from .contact_shapes import ContactShape
 from .errors import ModelError
 from .listing import Listing
 from .overlap import Solid, is_deep
 
 
-def candidate_pairs(shapes: list[Touching]) -> np.ndarray:
+def candidate_pairs(shapes: list[ContactShape]) -> np.ndarray:
     """Pairs (k, 2) of shapes that could touch, the earlier first, in order of the later: two planes never do, nor two points,
     nor the parts of one body."""
     points = np.array([k for k, s in enumerate(shapes) if _is_point(s)], dtype=np.int64)
@@ -40,12 +42,12 @@ def candidate_pairs(shapes: list[Touching]) -> np.ndarray:
     return pairs[np.lexsort((pairs[:, 0], pairs[:, 1]))]
 
 
-def _is_point(shape: Touching) -> bool:
+def _is_point(shape: ContactShape) -> bool:
     return shape.shape is not None and shape.shape.kind == "points" and shape.size[0] == 0
 
 
 def overlapping_pairs(
-    shapes: list[Touching], tree: dict[str, Any], ties: list[dict], listing: Listing, pairs: np.ndarray
+    shapes: list[ContactShape], tree: dict[str, Any], loops: list[Block], listing: Listing, pairs: np.ndarray
 ) -> set[frozenset[int]]:
     """Pairs of one robot that lie in each other where the world starts: no motion leads there, so that its author does not
     mean them to touch. Robots that stand in each other, or in what is fixed other than their own base, are pushed apart.
@@ -57,7 +59,7 @@ def overlapping_pairs(
         centre[k], reach[k] = solid.centre, solid.reach
     i, j = pairs[np.isfinite(centre[pairs]).all((1, 2))].T
     near = np.linalg.norm(centre[i] - centre[j], axis=1) < reach[i] + reach[j]
-    are_one = _are_one_robot(shapes, tree, ties)
+    are_one = _are_one_robot(shapes, tree, loops)
     close = [(a, b) for a, b in zip(i[near].tolist(), j[near].tolist(), strict=True) if are_one(a, b)]
     close = [(a, b) for a, b in close if not is_filtered(shapes[a], shapes[b], tree)]
     if why := excess("overlaps", len(close)):
@@ -65,9 +67,9 @@ def overlapping_pairs(
     return {frozenset(pair) for pair in close if is_deep(solids[pair[0]], solids[pair[1]])}
 
 
-def _are_one_robot(shapes: list[Touching], tree: dict[str, Any], ties: list[dict]) -> Any:
+def _are_one_robot(shapes: list[ContactShape], tree: dict[str, Any], loops: list[Block]) -> Any:
     """Whether two shapes belong to one robot; what is fixed belongs to all robots that stand on its frame."""
-    robot, bases = _robots(shapes, tree, ties), _Bases(shapes, tree)
+    robot, bases = _robots(shapes, tree, loops), _Bases(shapes, tree)
     tree_of = [tree["body_tree"][s.body] for s in shapes]
 
     def are_one(a: int, b: int) -> bool:
@@ -79,7 +81,7 @@ def _are_one_robot(shapes: list[Touching], tree: dict[str, Any], ties: list[dict
     return are_one
 
 
-def _robots(shapes: list[Touching], tree: dict[str, Any], loops: list[dict]) -> list[int]:
+def _robots(shapes: list[ContactShape], tree: dict[str, Any], loops: list[Block]) -> list[int]:
     """Per tree, the first tree that loops tie it to."""
     above = list(range(tree["n_trees"]))
 
@@ -88,8 +90,8 @@ def _robots(shapes: list[Touching], tree: dict[str, Any], loops: list[dict]) -> 
             above[t] = t = above[above[t]]
         return t
 
-    for tie in loops:
-        a, b = (tree["body_tree"][shapes[tie[side]].body] for side in ("a", "b"))
+    for loop in loops:
+        a, b = (tree["body_tree"][shapes[mark].body] for mark in (loop.a, loop.b))
         if tree["n_trees"] not in (a, b):
             one, other = sorted((first(a), first(b)))
             above[other] = one
@@ -99,7 +101,7 @@ def _robots(shapes: list[Touching], tree: dict[str, Any], loops: list[dict]) -> 
 class _Bases:
     """Which trees stand on frames that do not move and have shapes: a robot's own base, not the world's floor and walls."""
 
-    def __init__(self, shapes: list[Touching], tree: dict[str, Any]) -> None:
+    def __init__(self, shapes: list[ContactShape], tree: dict[str, Any]) -> None:
         n, with_shapes = tree["n_frames"], {s.frame for s in shapes}
         # from each frame the next one below it that has shapes; parents come first
         self.next: list[int] = []
@@ -119,7 +121,7 @@ class _Bases:
         return self.robots[frame]
 
 
-def _solid(s: Touching, R: np.ndarray, p: np.ndarray) -> Solid:
+def _solid(s: ContactShape, R: np.ndarray, p: np.ndarray) -> Solid:
     w, xyz = s.placement[3], np.array(s.placement[4:])
     skew = np.cross(np.eye(3), xyz)
     turn = np.eye(3) + 2.0 * w * skew + 2.0 * skew @ skew

@@ -23,19 +23,10 @@ from .arrays import (
     Topology,
 )
 from .candidates import candidate_pairs, overlapping_pairs
-from .contacts import (
-    PAIR_OPTIONS,
-    Contacts,
-    Default,
-    Rule,
-    Wishes,
-    contact_arrays,
-    joint_ties,
-    list_pairs,
-    shapes_of,
-    warn_of_overlaps,
-    warn_of_shapes,
-)
+from .constraint_rows import joint_blocks
+from .contact_pairs import PAIR_OPTIONS, Default, PairRules, Rule
+from .contact_shapes import shapes_of, warn_of_shapes
+from .contacts import Contacts, contact_arrays, list_pairs, warn_of_overlaps
 from .description import Actuator, Tendon
 from .errors import ModelError
 from .grafts import no_grafts
@@ -147,7 +138,7 @@ def _contacts(
     mimics = list_loops(listing, frame_body, tree, contacts, placed) if plan.constraints else {}
     pairs = candidate_pairs(contacts.shapes)
     deep = overlapping_pairs(contacts.shapes, tree, contacts.ties, listing, pairs) if len(pairs) else set()
-    missed = list_pairs(contacts, tree, Wishes([*excluded, *plan.rules], plan.contact, explicit, deep), pairs)
+    missed = list_pairs(contacts, tree, PairRules([*excluded, *plan.rules], plan.contact, explicit, deep), pairs)
     warn_of_overlaps(contacts.overlapping)
     asked = [f'"{r.first}" and "{r.second}"' for r in plan.rules]
     lost = [names for names in missed if names in asked and plan.contact is not None]
@@ -155,7 +146,7 @@ def _contacts(
         listed = ", nor ".join(lost)
         raise ModelError(f"no two shapes that could touch are called {listed}; names are those of links and shapes")
     if plan.constraints:
-        contacts.ties = joint_ties(listing.frames, frame_body, first_q, first_dof, tree, mimics) + contacts.ties
+        contacts.ties = joint_blocks(listing.frames, frame_body, first_q, first_dof, tree, mimics) + contacts.ties
     return contacts
 
 

@@ -13,8 +13,9 @@ from .arrays import FIXED, FREE, N_Q, PRISMATIC, REVOLUTE, SPHERICAL
 from .checks import check_actuator, check_joint, check_tendon
 from .description import Actuator, Description, Joint, Link, Tendon
 from .errors import ModelError
-from .loops import initial_poses
+from .initial import initial_poses
 from .ranges import unit, unit_quaternion
+from .rotations import rotation
 
 
 @dataclass
@@ -148,7 +149,7 @@ def _primitives(joint: Joint, prefix: str, parent: int | None, first: int, place
 def _back_from_anchor(joint: Joint, prefix: str, first: Frame, parent: int) -> Frame:
     """A joint that turns about a point of the child's frame: it is placed there, and the child's frame back from it."""
     anchor = np.asarray(joint.anchor, dtype=np.float64)
-    turn = _rotation(unit_quaternion(f'joint "{joint.name}"', "orientation", joint.orientation))
+    turn = rotation(unit_quaternion(f'joint "{joint.name}"', "orientation", joint.orientation))
     first.position = tuple(np.asarray(joint.position, dtype=np.float64) + turn @ anchor)
     return Frame(f"{prefix}{joint.name}.anchor", FIXED, parent, None, tuple(-anchor))
 
@@ -196,19 +197,8 @@ def _numbers(joint: Joint, count: int) -> tuple[list[float], list[float]]:
     return out[0], out[1]
 
 
-def _rotation(quaternion: Any) -> np.ndarray:
-    w, x, y, z = quaternion
-    return np.array([
-        [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
-        [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
-        [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
-    ])  # fmt: skip
-
-
 def _pose_in_world(placed: Placed, joint: Joint) -> tuple[float, ...]:
-    position = np.asarray(placed.position) + _rotation(placed.orientation) @ np.asarray(
-        joint.position, dtype=np.float64
-    )
+    position = np.asarray(placed.position) + rotation(placed.orientation) @ np.asarray(joint.position, dtype=np.float64)
     a, b = (
         np.array(placed.orientation),
         np.array(unit_quaternion(f'joint "{joint.name}"', "orientation", joint.orientation)),

@@ -6,21 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from .arrays import FIXED, FREE, MARK, PRISMATIC, REVOLUTE, SPHERICAL
-from .contacts import Contacts, Rule, Touching, loop_tie
+from .arrays import MARK, PRISMATIC, REVOLUTE
+from .constraint_rows import loop_blocks
+from .contact_pairs import Rule
+from .contact_shapes import ContactShape
+from .contacts import Contacts
 from .errors import ModelError, UnsupportedWarning, warn_caller
 from .ranges import check_form, unit
+from .rotations import rotation
 
 WORLD = "world"
-
-
-def rotation(quaternion: Any) -> np.ndarray:
-    w, x, y, z = unit(quaternion)
-    return np.array([
-        [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
-        [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
-        [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
-    ])  # fmt: skip
 
 
 def quaternion(R: np.ndarray) -> np.ndarray:
@@ -36,28 +31,7 @@ def quaternion(R: np.ndarray) -> np.ndarray:
     return row / np.linalg.norm(row)
 
 
-def initial_poses(frames: list) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Rotation and position of every frame where the world starts."""
-    found: list[tuple[np.ndarray, np.ndarray]] = []
-    for f in frames:
-        R, p = found[f.parent] if f.parent is not None else (np.eye(3), np.zeros(3))
-        if f.kind == FREE:
-            R, p = rotation(f.initial[3:]), np.asarray(f.initial[:3], dtype=np.float64)
-        else:
-            R, p = R @ rotation(f.orientation), p + R @ np.asarray(f.position, dtype=np.float64)
-            if f.kind == SPHERICAL:
-                R = R @ rotation(f.initial)
-            elif f.kind != FIXED:
-                axis = unit(f.axis)
-                if f.kind == PRISMATIC:
-                    p = p + R @ axis * f.initial
-                else:
-                    R = R @ rotation((np.cos(f.initial / 2), *(np.sin(f.initial / 2) * axis)))
-        found.append((R, p))
-    return found
-
-
-def pairs_of_files(placed: list, shapes: list[Touching]) -> tuple[list[Rule], dict[frozenset, dict[str, float]]]:
+def pairs_of_files(placed: list, shapes: list[ContactShape]) -> tuple[list[Rule], dict[frozenset, dict[str, float]]]:
     """Rules for bodies that a file keeps apart, and options of pairs that it names."""
     rules: list[Rule] = []
     explicit: dict[frozenset, dict[str, float]] = {}
@@ -159,8 +133,8 @@ def _close(
         placement = (*p, *quaternion(R))
         frame_number = len(listing.frames) if frame is None else frame
         body = n_bodies if frame is None else frame_body[frame]
-        contacts.shapes.append(Touching(f"{name}.{k}", "", MARK, frame_number, body, (0.0, 0.0, 0.0), placement))
-    contacts.ties += loop_tie(c["kind"], marks[0], marks[1])
+        contacts.shapes.append(ContactShape(f"{name}.{k}", "", MARK, frame_number, body, (0.0, 0.0, 0.0), placement))
+    contacts.ties += loop_blocks(c["kind"] == "weld", marks[0], marks[1])
 
 
 def _link_frame(one: Any, listing: Any, name: str) -> int | None:
@@ -173,7 +147,7 @@ def _site(one: Any, listing: Any, name: str, sites: dict) -> tuple[int | None, n
     if name not in sites:
         raise ModelError(f'a loop refers to the site "{name}", which no link has')
     link, position, orientation = sites[name]
-    return _link_frame(one, listing, link), rotation(orientation), np.asarray(position, dtype=np.float64)
+    return _link_frame(one, listing, link), rotation(unit(orientation)), np.asarray(position, dtype=np.float64)
 
 
 def _anchored(c: dict, one: Any, listing: Any) -> list[tuple[int | None, np.ndarray, np.ndarray]]:
@@ -185,7 +159,7 @@ def _anchored(c: dict, one: Any, listing: Any) -> list[tuple[int | None, np.ndar
     relative = np.atleast_1d(c.get("relpose", (0.0,) * 7))
     if c["kind"] == "weld":
         if len(relative) == 7 and np.any(relative[3:]):
-            R2, p2 = R1 @ rotation(relative[3:]), p1 + R1 @ relative[:3]
+            R2, p2 = R1 @ rotation(unit(relative[3:])), p1 + R1 @ relative[:3]
         at = p2 + R2 @ anchor
     else:
         at = p1 + R1 @ anchor

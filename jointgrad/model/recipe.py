@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from .contacts import Rule
+from .contact_pairs import Rule
 from .listing import Placed
 
 

@@ -7,17 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from .arguments import shown
-from .arrays import (
-    INTEGRATORS,
-    Model,
-)
+from .arrays import INTEGRATORS, Model
 from .budget import excess
 from .checks import check_link, check_names, warn_of_units
-from .contacts import (
-    PAIR_OPTIONS,
-    Default,
-    Rule,
-)
+from .contact_pairs import PAIR_OPTIONS, Default, Rule
 from .description import Description, Shape
 from .errors import ModelError, UnsupportedWarning, warn_caller
 from .flatten import Plan, bodies_of, params_of, start_of, topology_of
@@ -140,7 +133,7 @@ class World:
         topology, contacts = topology_of(listing, bodies, INTEGRATORS[integrator], plan, self.placed)
         if topology.tree["has_impulses"] and integrator == "rk4":
             _refuse_impulses(is_asked)
-            topology.tree["integrator"] = INTEGRATORS["semi_implicit"]  # type: ignore[index]
+            topology = replace(topology, tree={**topology.tree, "integrator": INTEGRATORS["semi_implicit"]})
         params = params_of(listing, topology, self, dt, contacts)
         check_moving_mass(listing, topology, params)
         check_inertias(listing, topology, params, integrator)

@@ -71,6 +71,7 @@ class Adam:
     rate: float
     memory: tuple[float, float] = (0.9, 0.999)
     largest: float = np.inf
+    floor: float = 1e-12  # below which a root mean square counts as none
     mean: Any = 0.0
     square: Any = 0.0
     k: int = 0
@@ -82,7 +83,7 @@ class Adam:
         self.mean = first * self.mean + (1 - first) * x_bar
         self.square = second * self.square + (1 - second) * x_bar**2
         mean, square = self.mean / (1 - first**self.k), self.square / (1 - second**self.k)
-        return x - self.rate * mean / (np.sqrt(square) + 1e-12)
+        return x - self.rate * mean / (np.sqrt(square) + self.floor)
 
 
 def clipped(x_bar: np.ndarray, largest: float) -> np.ndarray:

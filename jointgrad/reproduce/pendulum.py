@@ -20,6 +20,8 @@ import numpy as np
 
 import jointgrad as jg
 
+from ..optimize.solvers import Adam
+
 LENGTH = 0.5  # of a link, m
 GRAVITY = 9.8  # m/s^2
 TORQUE_LIMIT = 10.0  # N m
@@ -36,6 +38,7 @@ NOISE = 0.3
 HALVE_EVERY, STAY = 40, 4
 # a chaotic start may have a huge gradient: one element counts no more than this (typical elements are below 1)
 LARGEST_GRADIENT = 10.0
+MEMORY = (0.9, 0.95)  # of Adam: shares of the last mean and mean square
 
 Watch = Callable[[int, float], None]
 
@@ -174,18 +177,21 @@ def search(n: int, settings: Settings, watch: Watch) -> Search:
 def descent(n: int, settings: Settings, rng: np.random.Generator):
     """Yields the best torques of every iteration and their tip error."""
     model = pendulum(n, settings)
-    adam = Adam(NOISE * rng.normal(size=(CONTROL_STEPS, settings.starts, n)))
+    x, rule = NOISE * rng.normal(size=(CONTROL_STEPS, settings.starts, n)), Adam(settings.learning_rate, MEMORY)
     losses = np.zeros(settings.starts)
     for k in range(settings.iterations):
         if k and k % HALVE_EVERY == 0:
-            adam.keep(np.argsort(losses)[: max(STAY, len(losses) // 2)])
-        torques = TORQUE_LIMIT * np.tanh(adam.x)
+            stay = np.argsort(losses)[: max(STAY, len(losses) // 2)]
+            x, rule.mean, rule.square = (a[:, stay] for a in (x, rule.mean, rule.square))
+        torques = TORQUE_LIMIT * np.tanh(x)
         losses, errors, torques_bar = objective(model, torques, settings)
         lead = int(np.argmin(errors))
         yield torques[:, lead].copy(), float(errors[lead])
         # the slope of tanh: where a motor is at its limit, more is no use
         x_bar = torques_bar * (TORQUE_LIMIT - torques**2 / TORQUE_LIMIT)
-        adam.step(x_bar, settings.learning_rate * (1 + np.cos(np.pi * k / settings.iterations)) / 2)
+        x_bar *= LARGEST_GRADIENT / np.maximum(np.abs(x_bar).max((0, 2), keepdims=True), LARGEST_GRADIENT)
+        rule.rate = settings.learning_rate * (1 + np.cos(np.pi * k / settings.iterations)) / 2
+        x = rule.step(x, x_bar)
 
 
 def objective(model: jg.Model, torques: np.ndarray, settings: Settings) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -223,28 +229,6 @@ def tip_errors(joints: np.ndarray) -> np.ndarray:
     """Distance of the tip from the top, of joints (..., n+1, 3)."""
     top = (0.0, 0.0, LENGTH * (joints.shape[-2] - 1))
     return np.linalg.norm(joints[..., -1, :] - top, axis=-1)
-
-
-class Adam:
-    """Gradient descent with a step size for each element (Kingma and Ba 2015), for a batch on axis 1."""
-
-    def __init__(self, x: np.ndarray, memory: tuple[float, float] = (0.9, 0.95)) -> None:
-        self.x, self.memory, self.k = x, memory, 0
-        self.mean, self.square = np.zeros_like(x), np.zeros_like(x)
-
-    def step(self, x_bar: np.ndarray, rate: float) -> None:
-        self.k += 1
-        largest = np.abs(x_bar).max((0, 2), keepdims=True)
-        x_bar = x_bar * (LARGEST_GRADIENT / np.maximum(largest, LARGEST_GRADIENT))
-        first, second = self.memory
-        self.mean = first * self.mean + (1 - first) * x_bar
-        self.square = second * self.square + (1 - second) * x_bar**2
-        mean, square = self.mean / (1 - first**self.k), self.square / (1 - second**self.k)
-        self.x = self.x - rate * mean / (np.sqrt(square) + 1e-12)
-
-    def keep(self, rows: np.ndarray) -> None:
-        """Go on with these members of the batch only."""
-        self.x, self.mean, self.square = (a[:, rows] for a in (self.x, self.mean, self.square))
 
 
 # the checks -----------------------------------------------------------------------------------------------------------

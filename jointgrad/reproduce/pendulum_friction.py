@@ -16,7 +16,7 @@ import numpy as np
 import jointgrad as jg
 
 from ..grafts.discover import Discovery, Settings, Windows, discover, draw, windows
-from .graft_training import said_by
+from ..grafts.weights import said_by
 from .kept import Kept
 
 DAMPING = (0.2, 0.1)  # N m s, hidden

@@ -15,9 +15,10 @@ from typing import Any
 
 import numpy as np
 
+from ..optimize.levenberg_marquardt import levenberg_marquardt
 from .kept import Kept
 from .push_data import LOGS, SEED, Pushes, difference, load, split
-from .push_fit import Point, Problem, levenberg_marquardt, robust, with_networks
+from .push_fit import Point, Problem, robust, with_networks
 from .push_world import Guess, Pace, Pushing, augmented, compiled, predicted
 
 HIDDEN = ((), (4,))  # layers of the network

@@ -1,8 +1,7 @@
-"""Fits guesses and weights of networks to where pushed blocks came to rest: Levenberg-Marquardt on a robust loss."""
+"""Fits guesses and weights of networks to where pushed blocks came to rest: a robust loss for Levenberg-Marquardt."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,7 +13,6 @@ from .push_world import NAMES, SCALES, Guess, Pushing, guess_of, planar_weights,
 
 KNEE = 0.5  # mm: larger errors count in proportion, smaller ones by their squares
 PINNED = 1e9
-ENOUGH = 1e-4  # share of the cost; a step that gains less is the last
 
 
 @dataclass(frozen=True)
@@ -39,12 +37,17 @@ class Problem:
     def residuals(self, motion: jg.Trajectory) -> np.ndarray:
         return residuals_of(motion, self.pushing.pushes)
 
-    def cost(self, point: Point, residuals: np.ndarray) -> float:
-        return robust(residuals) + float((self.penalty * (point.weights - self.first) ** 2).sum())
+    def evaluated(self, point: Point) -> tuple[tuple[jg.Trajectory, np.ndarray], float]:
+        """The motion with its residuals, and the cost."""
+        motion = self.motion(point)
+        residuals = self.residuals(motion)
+        cost = robust(residuals) + float((self.penalty * (point.weights - self.first) ** 2).sum())
+        return (motion, residuals), cost
 
     def normal_equations(
-        self, point: Point, motion: jg.Trajectory, residuals: np.ndarray
+        self, point: Point, evaluation: tuple[jg.Trajectory, np.ndarray]
     ) -> tuple[np.ndarray, np.ndarray]:
+        motion, residuals = evaluation
         by_guess, by_weight = self.pushing.jacobian(motion)
         J = 1e3 * np.concatenate([by_guess * SCALES, by_weight], axis=2)
         share = 1 / np.sqrt(1 + (residuals**2).sum(axis=1) / KNEE**2) / len(residuals)
@@ -54,6 +57,10 @@ class Problem:
         H[range(n, len(H)), range(n, len(H))] += 2 * self.penalty
         b[n:] += 2 * self.penalty * (point.weights - self.first)
         return H, b
+
+    def moved(self, point: Point, step: np.ndarray) -> Point:
+        n = len(NAMES)
+        return Point(guess_of(vector(point.guess) + step[:n] * SCALES), point.weights + step[n:])
 
 
 def robust(residuals: np.ndarray) -> float:
@@ -73,34 +80,3 @@ def with_networks(pushing: Pushing, guess: Guess, strength: float) -> Problem:
     is_last, is_planar = planar_weights(pushing.model)
     moves = np.where(is_last, moves, moves[is_planar].mean())
     return Problem(pushing, first, np.where(is_last & ~is_planar, PINNED, strength * moves / 2))
-
-
-def levenberg_marquardt(
-    problem: Problem, point: Point, iterations: int, seen: Callable[[int, Point, float], None], damping: float = 1e-2
-) -> Point:
-    """Ends when hardly anything is gained; `seen` is told of every new point."""
-    motion = problem.motion(point)
-    rest = problem.residuals(motion)
-    cost = problem.cost(point, rest)
-    for k in range(iterations):
-        H, b = problem.normal_equations(point, motion, rest)
-        before = cost
-        while damping < 1e4:
-            new = _moved(point, -np.linalg.solve(H + damping * np.diag(np.diag(H) + 1e-9), b))
-            new_motion = problem.motion(new)
-            new_rest = problem.residuals(new_motion)
-            new_cost = problem.cost(new, new_rest)
-            if new_cost < cost:
-                point, motion, rest, cost, damping = new, new_motion, new_rest, new_cost, max(damping / 4, 1e-4)
-                break
-            damping *= 4
-        if cost < before:
-            seen(k, point, cost)
-        if before - cost < ENOUGH * before:
-            break
-    return point
-
-
-def _moved(point: Point, step: np.ndarray) -> Point:
-    n = len(NAMES)
-    return Point(guess_of(vector(point.guess) + step[:n] * SCALES), point.weights + step[n:])

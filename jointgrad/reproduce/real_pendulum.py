@@ -8,9 +8,9 @@
   them is within its standard error
 - regression: the usual fit, least squares of torques in the equations of motion; for torques alone
 
-Every model finds the states at which windows of the recordings start itself (windows.py). Judged on held-out runs, in three ways:
-how well it follows windows, how well it predicts what comes after 0.1 s from which it has found its state, and torques that the
-recorded motion needs, against those measured (1 - SSE/SS).
+Every model finds the states at which windows of the recordings start itself (optimize/windows.py). Judged on held-out runs, in
+three ways: how well it follows windows, how well it predicts what comes after 0.1 s from which it has found its state, and
+torques that the recorded motion needs, against those measured (1 - SSE/SS).
 """
 
 from __future__ import annotations
@@ -24,12 +24,13 @@ import numpy as np
 
 import jointgrad as jg
 
+from ..grafts.weights import said_by, weight_units
 from ..model.errors import ModelError
 from ..model.parameters import Unknowns
+from ..optimize import windows
 from ..optimize.progress import Stop
 from ..optimize.solvers import gauss_newton
-from . import windows
-from .graft_training import said_by, weight_units
+from ..optimize.windows import RecordedWindows, SoughtParameters, WindowFit, found_starts, moved
 from .kept import Kept
 from .real_machines import (
     BASE,
@@ -46,7 +47,6 @@ from .real_machines import (
     machine,
     with_base_numbers,
 )
-from .windows import Followed, Sought, Stretches, found_starts, moved
 
 # seconds: of windows that are followed, and by which folds judge; of predictions, and of what a state is found from before
 FOLLOWED = (0.2, 0.5)
@@ -72,7 +72,7 @@ SMOOTHINGS = (0.06, 0.1, 0.14, 0.18, 0.24, 0.3)
 # motions -----------------------------------------------------------------------------------------------------------------
 
 
-def pieces(runs: Sequence[Run], steps: int, most: int | None = None) -> Stretches:
+def pieces(runs: Sequence[Run], steps: int, most: int | None = None) -> RecordedWindows:
     """Windows of all runs side by side, without gaps or overlap; of too many, every second, third, ... one. Runs that are shorter
     than a window have none."""
     at = [(r, a) for r in runs for a in range(0, len(r.q) - steps, steps)]
@@ -80,7 +80,7 @@ def pieces(runs: Sequence[Run], steps: int, most: int | None = None) -> Stretche
     q = np.stack([r.q[a : a + steps + 1] for r, a in at], axis=1)
     u = np.stack([r.u[a : a + steps] for r, a in at], axis=1)
     start = np.stack([np.concatenate([r.q[a], r.qd[a]]) for r, a in at])
-    return Stretches(q, u if u.shape[2] else None, start)
+    return RecordedWindows(q, u if u.shape[2] else None, start)
 
 
 def scales(runs: Sequence[Run]) -> np.ndarray:
@@ -88,7 +88,7 @@ def scales(runs: Sequence[Run]) -> np.ndarray:
     return np.concatenate([r.qd for r in runs]).std(0) * 0.1
 
 
-def off(model: jg.Model, data: Stretches, units: np.ndarray, samples: int | None = None) -> np.ndarray:
+def off(model: jg.Model, data: RecordedWindows, units: np.ndarray, samples: int | None = None) -> np.ndarray:
     """(T+1, N, nv): angles less those recorded, from states that the model finds from the first samples, unless said from all."""
     return moved(model, found_starts(model, data, units, samples), data.u, data.steps).q - data.q
 
@@ -141,15 +141,17 @@ def fit_to(
 ) -> jg.Model:
     """By Levenberg-Marquardt through windows, from the numbers of the model and pulled towards them."""
     unknowns = Unknowns(model, m.unknowns)
-    sought = Sought(unknowns.start, unknowns.bounds, unknowns.values, unknowns.directions, unknowns.is_physical)
+    sought = SoughtParameters(
+        unknowns.start, unknowns.bounds, unknowns.values, unknowns.directions, unknowns.is_physical
+    )
     x = sought.start
     for seconds in FIT_WINDOWS:
         data = pieces(runs, round(seconds / m.dt), MOST_FIT)
-        x = _solved(Followed(unknowns.model_at(x), data, sought, scales(split.seen), strength), x, iterations)
+        x = _solved(WindowFit(unknowns.model_at(x), data, sought, scales(split.seen), strength), x, iterations)
     return unknowns.model_at(x)
 
 
-def _solved(problem: Followed, x: np.ndarray, iterations: int) -> np.ndarray:
+def _solved(problem: WindowFit, x: np.ndarray, iterations: int) -> np.ndarray:
     stop = Stop(iterations=iterations, patience=3, least=1e-4)
     result = gauss_newton(problem, x, stop, problem.bounds, trials=3)
     if result.is_interrupted:
@@ -223,9 +225,11 @@ def grown_on(
     """The model with a network that was trained through windows of these runs, as numbers of a model are fitted."""
     grafted, sizes = grafted_with(m, split, model, name)
     first = grafted.params["graft.weight"] / sizes
-    sought = Sought(first, None, lambda x: {"graft.weight": x * sizes}, lambda x: {"graft.weight": np.diag(sizes)})
+    sought = SoughtParameters(
+        first, None, lambda x: {"graft.weight": x * sizes}, lambda x: {"graft.weight": np.diag(sizes)}
+    )
     data = pieces(runs, round(TRAIN_WINDOW / m.dt), MOST_TRAIN)
-    problem = Followed(grafted, data, sought, scales(split.seen), decay)
+    problem = WindowFit(grafted, data, sought, scales(split.seen), decay)
     return grafted.replace({"graft.weight": _solved(problem, first, 2 if quick else NETWORK_ROUNDS) * sizes})
 
 

@@ -23,7 +23,8 @@ import jointgrad as jg
 from ..files.mjcf.inertia import inertia_box
 from ..grafts.blueprint import save_weights
 from ..grafts.discover import windows
-from .graft_training import Plan, train, weight_units
+from ..grafts.weights import weight_units
+from ..optimize.graft_training import Plan, train
 from .kept import Kept
 
 # table II: density (kg/m^3), viscosity (Pa s)

@@ -25,6 +25,7 @@ import numpy as np
 
 import jointgrad as jg
 
+from ..optimize.solvers import Adam
 from .recordings import cut, recording
 
 FILE = "contactnets_cube_tosses.npz"
@@ -209,27 +210,26 @@ def identified(sim: Simulator, tosses: Tosses, starts: int, iterations: int, say
     drawn = sorted(((loss(z), z) for z in rng.uniform(low, high, (starts, len(low)))), key=lambda pair: pair[0])
     best = drawn[0]
     for number, (began, z) in enumerate(drawn[:3]):
-        here = adam(sim, tosses, named, z, (low, high), iterations)
+        here = descended(sim, tosses, named, z, (low, high), iterations)
         say(f"    start {number}: loss {began:.4f} -> {here[0]:.4f}")
         best = min(best, here, key=lambda pair: pair[0])
     return named(best[1])
 
 
-def adam(
+def descended(
     sim: Simulator, tosses: Tosses, named: Callable, z: np.ndarray, ends: tuple[np.ndarray, np.ndarray], iterations: int
 ) -> tuple[float, np.ndarray]:
+    """The least loss that Adam meets from z on, and where."""
     best = (np.inf, z)
-    mean, square = np.zeros_like(z), np.zeros_like(z)
-    for k in range(1, iterations + 1):
+    rule = Adam(STEP, (0.8, 0.95), floor=1e-9)
+    for k in range(iterations):
         params = named(z)
         losses, slopes = sim.gradient(tosses, params)
         best = min(best, (float(losses.mean()), z), key=lambda pair: pair[0])
         each = np.stack([slopes[name] * value for name, value in params.items()], 1)  # in logarithms
         each = np.nan_to_num(each) / np.maximum(np.linalg.norm(np.nan_to_num(each), axis=1, keepdims=True), 1.0)
-        g = each.mean(0)
-        mean, square = 0.8 * mean + 0.2 * g, 0.95 * square + 0.05 * g**2
-        rate = STEP * (1.0 - (k - 1) / iterations)
-        z = np.clip(z - rate * (mean / (1 - 0.8**k)) / (np.sqrt(square / (1 - 0.95**k)) + 1e-9), *ends)
+        rule.rate = STEP * (1.0 - k / iterations)
+        z = np.clip(rule.step(z, each.mean(0)), *ends)
     return best
 
 

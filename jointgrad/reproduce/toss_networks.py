@@ -18,9 +18,9 @@ import numpy as np
 
 import jointgrad as jg
 
+from ..grafts.weights import by_layer
 from ..optimize.progress import Callback, Progress, Stop, bar
 from ..optimize.solvers import Adam, clipped
-from .graft_training import by_layer
 from .kept import Kept
 from .toss import (
     DEFAULTS,

@@ -11,7 +11,8 @@ from ..engine.inspect import inspect
 from ..engine.rollout import Gradient, Trajectory
 from ..model.arrays import FREE, Model, State
 from ..model.errors import InputError
-from .scene import Piece, Scene, quaternion, rotation, scene_of
+from ..model.rotations import rotation
+from .scene import Piece, Scene, quaternion, scene_of
 
 ENVIRONMENTS = 16  # more than these are not drawn side by side
 FPS = 60.0

@@ -8,8 +8,9 @@ from typing import Any
 import numba
 import numpy as np
 
+from ..model.rotations import rotation
 from .film import Film
-from .scene import Piece, normals_of, rotation
+from .scene import Piece, normals_of
 
 SKY = np.array([0.914, 0.933, 0.953])
 SUN = np.array([0.38, -0.5, 0.95]) / np.linalg.norm([0.38, -0.5, 0.95])

@@ -12,6 +12,7 @@ from ..model.arrays import Model
 from ..model.budget import excess
 from ..model.description import Shape
 from ..model.errors import InputError, ModelError
+from ..model.rotations import rotation
 
 KINDS = ("plane", "sphere", "capsule", "cylinder", "ellipsoid", "box", "mesh", "points", "rod")
 ROLES = ("both", "visual", "collision", "skeleton")
@@ -183,17 +184,6 @@ def unit(quaternion: Sequence[float]) -> tuple[float, ...]:
     """A quaternion of length one, w x y z."""
     q = np.asarray(quaternion, dtype=np.float64)
     return tuple((q / np.linalg.norm(q)).tolist())
-
-
-def rotation(quaternion: Any) -> np.ndarray:
-    """Matrices (..., 3, 3) of unit quaternions (..., 4), w x y z."""
-    w, x, y, z = np.moveaxis(np.asarray(quaternion, dtype=np.float64), -1, 0)
-    rows = (
-        (1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)),
-        (2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)),
-        (2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)),
-    )
-    return np.stack([np.stack(row, -1) for row in rows], -2)
 
 
 def quaternion(R: np.ndarray) -> np.ndarray:

@@ -65,7 +65,7 @@ def measure(task, version, kind, model, inputs, bar, expected):
         once()
     is_right = kept["found"].u.tobytes() == expected.u.tobytes()
     kept.clear()
-    model.topology.pool.clear()  # so that the room for one step is counted in every way of doing it
+    model.workers.clear()  # so that the room for one step is counted in every way of doing it
     grown, spread = memory_alone(once, 1 if is_slow else 3)
     (forward,) = task.timed(there)
     task.say(

@@ -16,7 +16,7 @@ from ...model.checks import (
     looks_like_degrees,
     triangle_violation,
 )
-from ...model.contacts import KINDS as TOUCHING
+from ...model.contact_shapes import KINDS as TOUCHING
 from ...model.description import Description, Joint, Link
 from ...model.errors import ModelError
 from .finding import Notebook, listed

@@ -12,8 +12,9 @@ import numpy as np
 
 from ...model.description import Description, Shape
 from ...model.overlap import Solid, is_deep
+from ...model.ranges import unit
+from ...model.rotations import rotation
 from .finding import Notebook
-from .solids import rotation
 from .tree import Tree
 
 MOST_SHAPES = 1500  # pairs grow with the square
@@ -59,7 +60,7 @@ def _body(tree: Tree, link: str, shape: Shape) -> Body | None:
         return None
     if link not in tree.places:
         return None
-    p, turn = tree.places[link]
+    turn, p = tree.places[link]
     size = np.array([float(v) for v in shape.size])
     half, radius = np.zeros(3), 0.0
     if shape.kind == "box":
@@ -72,7 +73,7 @@ def _body(tree: Tree, link: str, shape: Shape) -> Body | None:
         radius = float(min(size))
         half[2] = max(size[1] - radius, 0.0)
     place = p + turn @ np.array([float(c) for c in shape.position])
-    R = turn @ rotation(shape.orientation)
+    R = turn @ rotation(unit(shape.orientation))
     return Body(link, tree.group_of[link], shape, Solid(shape.kind == "box", place, R, half, radius))
 
 

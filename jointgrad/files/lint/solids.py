@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...algebra.rotation import matrix
 from ...model.description import Link, Shape
 from ...model.errors import ModelError
+from ...model.ranges import unit
+from ...model.rotations import rotation
 from ...model.solids import SOLIDS, moments_per_mass, volume
 from ..mesh import Meshes, convex_hull, mass_properties
 
@@ -26,10 +27,6 @@ class Solid:
     inertia: np.ndarray
     axes: np.ndarray
     is_partial: bool
-
-
-def rotation(quaternion: Sequence[float]) -> np.ndarray:
-    return np.array(matrix(tuple(float(c) for c in quaternion)), dtype=np.float64).reshape(3, 3)
 
 
 def _floats(size: Sequence[float]) -> list[float]:
@@ -72,7 +69,7 @@ class Piece:
 
 
 def _primitive(shape: Shape) -> Piece:
-    R, size = rotation(shape.orientation), _floats(shape.size)
+    R, size = rotation(unit(shape.orientation)), _floats(shape.size)
     inertia = R @ np.diag(moments_per_mass(shape.kind, size)) @ R.T
     return Piece(volume(shape.kind, size), np.array(_floats(shape.position)), inertia, R)
 
@@ -87,7 +84,7 @@ def _mesh(shape: Shape, meshes: Meshes) -> Piece | None:
         extent, centre, inertia = mass_properties(mesh if is_closed else convex_hull(mesh), density=1.0)
     except (ModelError, OSError):
         return None
-    R = rotation(shape.orientation)
+    R = rotation(unit(shape.orientation))
     own = R @ tensor(inertia) @ R.T / extent
     return Piece(
         extent, np.array(_floats(shape.position)) + R @ np.array(centre), own, np.linalg.eigh(own)[1], is_closed

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...model.arrays import SPHERICAL
 from ...model.description import Description, Joint
-from .solids import rotation, tensor
-
-Place = tuple[np.ndarray, np.ndarray]  # position (3,), rotation (3, 3), in the world
+from ...model.initial import KINDS, WORLD, Place, moved, placed
+from ...model.ranges import unit
+from .solids import tensor
 
 
 @dataclass
@@ -33,8 +34,8 @@ class Tree:
             self.joints[joint.child].append(joint)
         self.groups: dict[str | None, Group] = {None: Group(None, None, [], [])}
         self.group_of: dict[str | None, str | None] = {None: None}
-        self.places: dict[str | None, Place] = {None: (np.zeros(3), np.eye(3))}
-        self.axes: dict[str, Place] = {}  # of joints: a point of the axis, and the frame it is given in
+        self.places: dict[str | None, Place] = {None: WORLD}
+        self.axes: dict[str, Place] = {}  # of joints: the frame the axis is given in, and a point of it
         for name in self._parents_first():
             self._add(name)
 
@@ -66,25 +67,17 @@ class Tree:
 
     def _moved(self, place: Place, joint: Joint) -> Place:
         """The frame after a joint at its initial position; planar and universal joints are taken at zero."""
-        p, R = place
-        p, R = p + R @ np.asarray(joint.position, dtype=np.float64), R @ rotation(joint.orientation)
+        place = R, p = placed(place, joint.position, joint.orientation)
         anchor = np.asarray(joint.anchor, dtype=np.float64)
-        self.axes[joint.name] = p + R @ anchor, R
+        self.axes[joint.name] = R, p + R @ anchor
         if joint.kind in ("revolute", "continuous", "prismatic"):
-            axis = np.asarray(joint.axis, dtype=np.float64)
-            length = float(np.linalg.norm(axis))
             start = 0.0 if joint.initial is None else float(np.ravel(joint.initial)[0])
-            if not length or not math.isfinite(start):
-                return p, R
-            axis = axis / length
-            if joint.kind == "prismatic":
-                return p + R @ axis * start, R
-            turn = rotation((math.cos(start / 2), *(math.sin(start / 2) * axis)))
-            return p + R @ (anchor - turn @ anchor), R @ turn
+            if not np.any(joint.axis) or not math.isfinite(start):
+                return place
+            return moved(place, KINDS[joint.kind], unit(joint.axis), start, anchor)
         if joint.kind == "spherical" and joint.initial is not None and np.size(joint.initial) == 4:
-            turn = rotation(np.ravel(joint.initial).tolist())
-            return p + R @ (anchor - turn @ anchor), R @ turn
-        return p, R
+            return moved(place, SPHERICAL, None, np.ravel(joint.initial), anchor)
+        return place
 
     def mass(self, group: Group) -> float:
         return sum(float(self.robot.links[name].mass) for name in group.links)
@@ -102,12 +95,12 @@ class Tree:
         group = self.groups[self.group_of[joint.child]]
         if joint.kind == "prismatic":
             return self.mass(group)
-        point, R = self.axes[joint.name]
+        R, point = self.axes[joint.name]
         axis = R @ np.asarray(joint.axis, dtype=np.float64)
         axis = axis / np.linalg.norm(axis)
         total = 0.0
         for name in group.links:
-            link, (p, turn) = self.robot.links[name], self.places[name]
+            link, (turn, p) = self.robot.links[name], self.places[name]
             arm = np.cross(axis, p + turn @ np.asarray(link.com, dtype=np.float64) - point)
             total += float(axis @ turn @ tensor(link.inertia) @ turn.T @ axis + link.mass * arm @ arm)
         return total

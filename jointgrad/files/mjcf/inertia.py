@@ -7,9 +7,10 @@ from dataclasses import replace
 import numpy as np
 
 from ...model.description import Link
+from ...model.rotations import rotation
 from ..xml import Element
 from .geom import Matter
-from .pose import ORIGIN, Pose, compose, from_columns, inverse, matrix, orientation, pose
+from .pose import ORIGIN, Pose, compose, from_columns, inverse, orientation, pose
 from .source import Compiler
 
 TINY_MASS = 1e-14
@@ -42,7 +43,7 @@ def align(link: Link, place: Pose, explicit: Element | None, matter: list[Matter
         own = pose(explicit, c.degrees, c.sequence)
     else:
         return None
-    back, turn = inverse(own), np.array(matrix(own[1]))
+    back, turn = inverse(own), rotation(own[1])
     xx, xy, xz, yy, yz, zz = link.inertia
     link.com, link.inertia = ORIGIN, _six(turn.T @ np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) @ turn)
     for shape in link.shapes:
@@ -64,7 +65,7 @@ def _explicit(element: Element, c: Compiler) -> tuple[float, np.ndarray, np.ndar
             raise element.error("<inertial> has both fullinertia and diaginertia; keep one")
         xx, yy, zz, xy, xz, yz = element.floats("fullinertia", 6)
         return mass, np.array(com), np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-    turn = np.array(matrix(orientation(element, c.degrees, c.sequence)))
+    turn = rotation(orientation(element, c.degrees, c.sequence))
     return mass, np.array(com), turn @ np.diag(element.floats("diaginertia", 3, ORIGIN)) @ turn.T
 
 
@@ -75,7 +76,7 @@ def _gathered(matter: list[Matter]) -> tuple[float, np.ndarray, np.ndarray]:
     com = masses @ np.array([m.pose[0] for m in matter]) / mass
     inertia = np.zeros((3, 3))
     for m in matter:
-        turn, arm = np.array(matrix(m.pose[1])), np.array(m.pose[0]) - com
+        turn, arm = rotation(m.pose[1]), np.array(m.pose[0]) - com
         inertia += turn @ np.diag(m.moments) @ turn.T + m.mass * (arm @ arm * np.eye(3) - np.outer(arm, arm))
     return mass, com, inertia
 

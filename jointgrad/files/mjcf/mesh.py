@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from ...model.description import Shape
+from ...model.rotations import rotation
 from ..xml import Element, MissingFileError
 from .geom import Matter
-from .pose import NO_TURN, ORIGIN, compose, from_columns, matrix, unit
+from .pose import NO_TURN, ORIGIN, compose, from_columns, unit
 
 
 def mesh_shape(
@@ -56,7 +57,7 @@ def _matter(builder: Any, element: Element, asset: Element, shape: Shape) -> Mat
     corners, faces, is_shell = _triangles(builder, asset, shape)
     if corners is None:
         return None
-    turn = np.array(matrix(unit(asset.floats("refquat", 4, NO_TURN))))
+    turn = rotation(unit(asset.floats("refquat", 4, NO_TURN)))
     corners = (corners - np.array(asset.floats("refpos", 3, ORIGIN))) @ turn * np.array(shape.size)
     extent, com, inertia = _weight(corners[faces], asset.get("inertia", "legacy"), is_shell)
     if not extent > 0:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from ...model.rotations import rotation_rows
 from ..xml import Element
 
 Vector = tuple[float, float, float]
@@ -28,19 +29,10 @@ def product(a: Sequence[float], b: Sequence[float]) -> Quaternion:
     )
 
 
-def matrix(q: Sequence[float]) -> tuple[Vector, Vector, Vector]:
-    w, x, y, z = q
-    return (
-        (1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)),
-        (2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)),
-        (2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)),
-    )
-
-
 def turned(q: Sequence[float], v: Sequence[float]) -> Vector:
     if q[1] == q[2] == q[3] == 0:
         return (v[0], v[1], v[2])
-    a, b, c = matrix(q)
+    a, b, c = rotation_rows(q)
     return (
         a[0] * v[0] + a[1] * v[1] + a[2] * v[2],
         b[0] * v[0] + b[1] * v[1] + b[2] * v[2],

@@ -9,10 +9,10 @@ import numpy as np
 from ...model.budget import excess
 from ...model.description import INFINITE, Actuator, Description
 from ...model.errors import ModelError
+from ...model.initial import initial_mass_matrix
 from ..xml import Element
 from .body import WORLD, Builder, Scope, is_limited, nearest, scopes_of
 from .drive import Drive, taught
-from .mass import initial_mass_matrix
 from .source import DRIVES, Source
 from .words import checked
 

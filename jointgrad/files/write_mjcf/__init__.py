@@ -13,10 +13,11 @@ from ...model.arguments import checked_kind
 from ...model.description import Description, Joint, Link, Shape
 from ...model.errors import ModelError
 from ...model.ranges import check_form, check_word
+from ...model.rotations import rotation
 from ...model.world import World
 from ..mjcf.geom import CONTACT_NUMBERS, WHOLE
 from ..mjcf.inertia import inertia_box
-from ..mjcf.pose import NO_TURN, Pose, about, compose, matrix
+from ..mjcf.pose import NO_TURN, Pose, about, compose
 from .drives import actuator_line, add_constraint, tendon_lines
 from .pairs import spelt_out
 from .words import named, primitives, refuse, row, text
@@ -114,7 +115,7 @@ def _refuse_other_boxes(robot: Description) -> None:
 
 def _box(link: Link) -> np.ndarray:
     """Extents and place of the drag box, whatever the order of its axes."""
-    axes = np.array(matrix(link.drag_orientation))  # type: ignore[arg-type]
+    axes = rotation(link.drag_orientation)
     extents = axes @ np.diag(np.square(np.asarray(link.drag_size, dtype=np.float64))) @ axes.T
     return np.concatenate([extents.ravel(), np.asarray(link.drag_position, dtype=np.float64)])
 
@@ -174,7 +175,7 @@ def _at_start(place: Any, joint: Joint, reference: float) -> Pose:
     if joint.kind == "prismatic":
         return compose(place, (tuple(reference * axis), NO_TURN))  # type: ignore[arg-type]
     turn = about(tuple(axis), reference)  # type: ignore[arg-type]
-    moved = np.asarray(joint.anchor) - np.asarray(matrix(turn)) @ np.asarray(joint.anchor)
+    moved = np.asarray(joint.anchor) - rotation(turn) @ np.asarray(joint.anchor)
     return compose(place, (tuple(float(x) for x in moved), turn))  # type: ignore[arg-type]
 
 

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from ..description import Description, Link, Shape
+from ..ranges import unit
+from ..rotations import rotation
 from ..solids import moments_per_mass, volume
 
 ALONG_X = (math.sqrt(0.5), 0.0, math.sqrt(0.5), 0.0)  # turns z into x
@@ -18,13 +20,6 @@ ALONG_Y = (math.sqrt(0.5), -math.sqrt(0.5), 0.0, 0.0)  # turns z into y
 def moments(kind: str, size: Sequence[float], mass: float) -> tuple[float, ...]:
     """Moments of inertia (kg m^2) of a uniform solid about its centre: x, y, z of its own frame."""
     return tuple(mass * m for m in moments_per_mass(kind, size))
-
-
-def rotation(quaternion: Sequence[float]) -> np.ndarray:
-    """Matrix (3, 3) of a quaternion w x y z of any length."""
-    w, *v = np.asarray(quaternion, dtype=np.float64) / np.linalg.norm(quaternion)
-    cross = np.array([[0, -v[2], v[1]], [v[2], 0, -v[0]], [-v[1], v[0], 0]])
-    return np.eye(3) + 2 * w * cross + 2 * cross @ cross
 
 
 def combined(
@@ -44,7 +39,7 @@ def combined(
     com = np.array(masses) @ np.array([s.position for s in solids], dtype=np.float64) / total
     inertia = np.zeros((3, 3))
     for m, s in zip(masses, solids, strict=True):
-        turn, arm = rotation(s.orientation), np.asarray(s.position) - com
+        turn, arm = rotation(unit(s.orientation)), np.asarray(s.position) - com
         inertia += turn @ np.diag(moments(s.kind, s.size, m)) @ turn.T + m * (
             arm @ arm * np.eye(3) - np.outer(arm, arm)
         )

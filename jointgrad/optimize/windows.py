@@ -18,14 +18,14 @@ import numpy as np
 import jointgrad as jg
 
 from ..engine.rollout import Trajectory, known_motion
-from ..optimize.solvers import Tried
+from .solvers import Tried
 
 SHARES = (0.5, 1.0)  # of a window, over which its start is found first and then
 ROUNDS, TRIAL_ROUNDS = 3, 1  # of Gauss-Newton for starts; a trial of a fit begins where the last ended, and takes fewer
 
 
 @dataclass(frozen=True)
-class Stretches:
+class RecordedWindows:
     """Windows of equal length: recorded angles q (T+1, N, nv), controls (T, N, nu), and starts (N, 2 nv) as first guesses."""
 
     q: np.ndarray
@@ -64,7 +64,11 @@ def _copied(motion: Trajectory, copies: int) -> Trajectory:
 
 
 def found_starts(
-    model: jg.Model, data: Stretches, units: np.ndarray, samples: int | None = None, shares: Sequence[float] = SHARES
+    model: jg.Model,
+    data: RecordedWindows,
+    units: np.ndarray,
+    samples: int | None = None,
+    shares: Sequence[float] = SHARES,
 ) -> np.ndarray:
     """(N, 2 nv): from which the model follows the first samples of every window best, found for ever larger shares of them: over
     the whole of a long window the error has many valleys."""
@@ -76,7 +80,7 @@ def found_starts(
 
 
 def nearest_starts(
-    model: jg.Model, data: Stretches, units: np.ndarray, start: np.ndarray, steps: int, rounds: int
+    model: jg.Model, data: RecordedWindows, units: np.ndarray, start: np.ndarray, steps: int, rounds: int
 ) -> np.ndarray:
     """By Gauss-Newton from there, each window on its own."""
     s = np.array(start)
@@ -105,7 +109,7 @@ def nearest_starts(
 
 
 @dataclass(frozen=True)
-class Sought:
+class SoughtParameters:
     """Numbers x (n,) of a model: where they start, their bounds, parameters of points (B, n), changes by a unit of each, and
     whether bodies with such numbers exist."""
 
@@ -116,13 +120,14 @@ class Sought:
     is_physical: Callable[[np.ndarray], np.ndarray] = lambda x: np.ones(len(x), bool)
 
 
-class Followed:
+class WindowFit:
     """Residuals of recorded angles (in `units`) as a function of the numbers sought, starts found; and of their pull towards where
     they start: strength 1 counts a unit of x as all residuals of one."""
 
     def __init__(
-        self, model: jg.Model, data: Stretches, sought: Sought, units: np.ndarray, strength: float = 0.0, every: int = 5
-    ) -> None:
+        self, model: jg.Model, data: RecordedWindows, sought: SoughtParameters, units: np.ndarray, strength: float = 0.0,
+        every: int = 5,
+    ) -> None:  # fmt: skip
         self.model, self.data, self.sought, self.units = model, data, sought, units
         self.n, self.start, self.bounds = len(sought.start), sought.start, sought.bounds
         self.samples = np.arange(0, data.steps + 1, every)
@@ -137,7 +142,7 @@ class Followed:
         B, N = len(x), len(self.starts)
         is_body = self.sought.is_physical(x)
         x = np.where(is_body[:, None], x, self.start)
-        wide = Stretches(np.tile(self.data.q, (1, B, 1)), self.data.times(B), np.tile(self.starts, (B, 1)))
+        wide = RecordedWindows(np.tile(self.data.q, (1, B, 1)), self.data.times(B), np.tile(self.starts, (B, 1)))
         model = self._at(x)
         starts = nearest_starts(model, wide, self.units, wide.start, wide.steps, TRIAL_ROUNDS)
         motion = moved(model, starts, wide.u, wide.steps)

@@ -1,4 +1,4 @@
-"""What the benchmarks share: fair timing on a busy machine, and a table of goals."""
+"""What the commands in benchmarks/ share: fair timing on a busy machine, memory of the process, and a table of goals."""
 
 from __future__ import annotations
 
@@ -7,23 +7,24 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-import numpy as np
 
-
-def best(runs: Mapping[str, Callable], repeats: int) -> dict[str, float]:
-    """Least processor time of each, in seconds; one after the other in every round, so that all meet the same machine."""
+def best(
+    runs: Mapping[str, Callable], repeats: int, clock: Callable[[], float] = time.process_time
+) -> dict[str, float]:
+    """Least time of each, in seconds; one after the other in every round, so that all meet the same machine."""
     found = dict.fromkeys(runs, float("inf"))
     for _ in range(repeats):
         for name, run in runs.items():
-            start = time.process_time()
+            start = clock()
             run()
-            found[name] = min(found[name], time.process_time() - start)
+            found[name] = min(found[name], clock() - start)
     return found
 
 
-def exponent(sizes: Sequence[float], times: Sequence[float]) -> float:
-    """Slope of time against size, both as logarithms: 1 is linear."""
-    return float(np.polyfit(np.log(sizes), np.log(times), 1)[0])
+def resident(key: str = "VmRSS") -> int:
+    """Bytes of this process in memory; key VmHWM: the most there ever were (Linux)."""
+    line = next(x for x in Path("/proc/self/status").read_text().splitlines() if x.startswith(key))
+    return int(line.split()[1]) * 1024
 
 
 def print_goals(found: Mapping[str, float], goals: Sequence[tuple[str, str, float, str]]) -> None:
