@@ -33,6 +33,9 @@ PROBES, PROBE = 8, 1e-13  # of rounding, and how far they go
 # how small a derivative may be before rounding is all there is to compare: beside the largest of its kind, beside the largest
 # of all, and in itself
 SMALL, TINY, SMALLEST = 1e-3, 1e-6, 1e-3
+# N s: the last digit of more than this is as much as gradient and tangent may differ by where they are small. A contact
+# that presses where a joint lets nothing move, such as on its very axis, has impulses of 1e8 to 1e11
+MOST_IMPULSE = SMALL * TANGENT_TOLERANCE / np.finfo(float).eps
 # points of a difference and their weights, of fourth order; the last one of a side shows that nothing changes before the first
 Sides = tuple[float, ...]
 BOTH_SIDES: Sides = (1, -1, 2, -2)
@@ -86,7 +89,7 @@ class Outcome:
     @property
     def needs_allowance(self) -> bool:
         """Whether gradient and tangent agree only because rounding was seen to move them."""
-        return self.verdict != DIFFERS and self.lost > TANGENT_TOLERANCE
+        return self.verdict not in (DIFFERS, UNSURE) and self.lost > TANGENT_TOLERANCE
 
     @property
     def is_wrong(self) -> bool:
@@ -101,6 +104,7 @@ class Check:
         self.motion = self.rollout(subject.inputs, subject.own)
         self.bars = tuple(rng.normal(size=x.shape) for x in (self.motion.q, self.motion.qd))
         self.signatures = signatures(self.motion)
+        self.largest_impulse = np.array(step_records(self.motion)["impulse"]).max(0)
 
     def rollout(self, inputs: dict[str, np.ndarray], own: Sequence[str]) -> jg.Trajectory:
         model = self.subject.model.replace({name: inputs[name] for name in own})
@@ -304,6 +308,7 @@ class Tries:
         self.gradient, self.tangents = np.array([check.along(d) for d in directions]), check.tangents(directions)
         self.sizes, self.noise = (np.array([f(d) for d in directions]) for f in (check.size, check.noise_along))
         self.rounding = check.rounding[[d.env for d in directions]]
+        self.has_digits = check.largest_impulse[[d.env for d in directions]] < MOST_IMPULSE
         self.at_edge = np.array([check.is_at_edge(d) for d in directions])
         self.is_bound = np.array([d.name in BOUNDS for d in directions])
         self.best, self.slope, self.has_held = np.full(n, np.nan), np.full(n, np.nan), np.zeros(n, bool)
@@ -331,7 +336,9 @@ class Tries:
 
     def outcome(self, k: int, is_kink: bool) -> Outcome:
         error, by_tangent = self.best[k], relative(self.gradient[k], self.tangents[k], self.sizes[k], self.noise[k])
-        if not by_tangent <= TANGENT_TOLERANCE:  # at kinks, too, both are the slope of the same side
+        if not self.has_digits[k]:
+            verdict = UNSURE
+        elif not by_tangent <= TANGENT_TOLERANCE:  # at kinks, too, both are the slope of the same side
             verdict = DIFFERS
         elif np.isnan(error):
             verdict = UNSURE
