@@ -9,7 +9,7 @@ import numpy as np
 from ..model.arguments import check_choice
 from ..model.arrays import Model, State
 from .gradients import Exact, MovingImpacts
-from .rollout import EXACT, _checked_inputs, check_meaning, rollout
+from .rollout import EXACT, _checked_inputs, check_meaning, rolled_out
 from .runtime import as_array
 from .tangent_coordinates import coordinates, to_tangent, turn_basis
 
@@ -37,7 +37,7 @@ def linearize(
     rows = [np.repeat(x, n, axis=0) for x in (inputs.q, inputs.qd)]
     controls = None if inputs.u is None else np.repeat(inputs.u, n, axis=1)
     pushes = None if inputs.force is None else np.repeat(inputs.force, n, axis=0)
-    motion = rollout(per_row, State(*rows), controls, steps=1, force=pushes, threads=threads)
+    motion = rolled_out(per_row, State(*rows), controls, 1, pushes, threads=threads, warns=False)
     seeds = _seeds(model, motion.last.q[::n])
     back = motion.backward(seeds[0], seeds[1], wrt=("params",) if wrt == "params" else ("state", "u"))
     strip = (lambda x: x) if is_batched else (lambda x: x[0])

@@ -132,12 +132,12 @@ def displaced(model: Model, q: np.ndarray, turn: np.ndarray) -> np.ndarray:
 
 def last_states(trajectory: Trajectory, dq: np.ndarray, dqd: np.ndarray) -> np.ndarray:
     """(batch, nq + nv): where copies end that start displaced; not finite where one breaks down."""
-    from .rollout import rollout
+    from .rollout import rolled_out
 
     i = trajectory._inputs
-    moved = rollout(
-        trajectory.model, State(i.q + dq, i.qd + dqd), i.u, steps=i.steps, force=i.force, threads=trajectory._threads,
-        on_nan="freeze", keep=False,
+    moved = rolled_out(
+        trajectory.model, State(i.q + dq, i.qd + dqd), i.u, i.steps, i.force, threads=trajectory._threads, on_nan="freeze",
+        keep=False, warns=False,
     )  # fmt: skip
     last = np.concatenate([moved.last.q, moved.last.qd], axis=-1)
     last[moved.status >= 0] = np.inf

@@ -277,9 +277,10 @@ def rollout(
 
 def rolled_out(
     model: Model, state: State, u: Any, steps: int | None, force: Any, outputs: Sequence[str] = (), threads: int | None = None,
-    memory: int | str | None = None, on_nan: str = "raise", keep: bool = True, is_guarded: bool = False,
+    memory: int | str | None = None, on_nan: str = "raise", keep: bool = True, is_guarded: bool = False, warns: bool = True,
 ) -> Trajectory:  # fmt: skip
-    """The same on the caller's own arrays, for those who see to it that nobody writes to them."""
+    """The same on the caller's own arrays, for those who see to it that nobody writes to them. Copies that we make of a user's
+    motion do not warn: that one did, and environments of copies have other numbers."""
     check_options(model, threads, on_nan)
     check_flag("keep", keep)
     budget = byte_count(memory)
@@ -296,7 +297,8 @@ def rolled_out(
         _check_values(model, inputs)
         if on_nan == "raise":
             raise SimulationError(_explanation(trajectory))
-    _warn_of_sweeps(trajectory)
+    if warns:
+        _warn_of_sweeps(trajectory)
     if is_guarded:
         trajectory._inputs = inputs.guarded((trajectory._q[0], trajectory._qd[0]) if keep else None, u)
     return trajectory
