@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from test_contact_gradients import check, restrained_case
+from test_contact_gradients import check, contact_case, restrained_case
 from worlds import cluster, rounded, thrown_together
 
 import jointgrad as jg
@@ -102,6 +102,37 @@ def test_gradients_of_restrained_bounces(form, cone):
     right = (back.q * dots["q"]).sum() + (back.qd * dots["qd"]).sum()
     right += (back.params["pair.restitution"] * params["pair.restitution"]).sum()
     np.testing.assert_allclose(left, right, rtol=1e-8)
+
+
+def jammed(angle: float = 0.02) -> jg.Model:
+    """A rod that a wall holds nearly along its length, 1 mm in it: the wall feels 2,500 times its mass."""
+    robot = jg.Description("rod")
+    link = robot.add_link("rod", 1.0, (0.0, 0.0, 0.5), (0.09, 0.0, 0.0, 0.09, 0.0, 0.01))
+    robot.add_joint("hinge", "revolute", None, "rod", axis=(0.0, 1.0, 0.0))
+    robot.add_actuator("motor", "hinge")
+    link.shapes.append(jg.Shape("sphere", (0.05,), (0.0, 0.0, 1.0), name="tip"))
+    ceiling = jg.Description("wall")
+    ceiling.add_link("wall", 1.0, (0.0, 0.0, 0.0), (1.0, 0.0, 0.0, 1.0, 0.0, 1.0)).shapes.append(
+        jg.Shape("box", (1.0, 1.0, 0.1), (0.0, 0.0, float(np.cos(angle)) + 0.149), name="wall")
+    )
+    ceiling.add_joint("fixed", "fixed", None, "wall")
+    world = jg.World(gravity=(0, 0, 0)).add(robot).add(ceiling).pair("*", "*", restitution=0.5, friction=0.0)
+    return world.compile(dt=1e-3)
+
+
+def test_a_jammed_body_is_not_shot_out():
+    """Stabilisation may give a body its own speed of 25 mm/s, not that speed to all the mass that the wall feels."""
+    model, angle = jammed(), 0.02
+    rate = jg.step(model, jg.State(np.array([angle]), np.array([-0.1]))).qd[0]
+    energy = 0.5 * (0.09 + 0.25) * (rate**2 - 0.1**2)
+    assert energy < 1.01 * 0.025**2
+    assert rate > -0.1
+
+
+def test_gradient_of_a_jammed_body():
+    model = jammed()
+    q, qd = np.array([[0.02], [0.0201]]), np.array([[-0.1], [-0.2]])
+    check(contact_case(model, q, qd), most=6)
 
 
 def test_restrained_bounces_without_the_compiler():

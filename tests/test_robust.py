@@ -47,6 +47,24 @@ def test_dropped_files(name):
     assert out.verdict == "fine", f"{out.reason} (excess {out.excess})"
 
 
+@pytest.mark.parametrize("rate", [1e2, 1e3, 1e7, 1e19])
+def test_a_body_that_spins_too_fast_for_its_step_diverges(rate):
+    """And is told so, whatever its last numbers were."""
+    robot = jg.Description("plate", base="free")
+    robot.add_link("plate", 1.0, (0.0, 0.0, 0.0), (1.0, 0.0, 0.0, 2.0, 0.0, 3.0))
+    model = robot.compile(dt=1e-2)
+    state = model.initial_state()
+    state.qd[3:] = rate, rate / 2, rate / 3
+    with pytest.raises(jg.SimulationError, match="fastest joint"):
+        jg.rollout(model, state, steps=50)
+
+
+@pytest.mark.parametrize("name", ["swimmer", "a1"])
+def test_dropped_and_bouncing(name):
+    out = robust.dropped(name, 2.0, 0, restitution=0.9)
+    assert out.verdict == "fine", f"{out.reason} (excess {out.excess})"
+
+
 def test_the_account_notices_energy_from_nowhere():
     """The same motion, with every velocity from the middle on raised by a tenth."""
     model = jg.World().add(jg.zoo.laikago(), position=(0, 0, 0.6)).add_ground().compile()

@@ -71,7 +71,7 @@ def fingerprint(array: np.ndarray) -> tuple[int, ...]:
     return tuple(zlib.crc32(part.data) for part in (bits[:whole].reshape(-1, ROW).sum(0), bits[whole:]))
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class _Inputs:
     """What a rollout starts from, all with a batch axis."""
 
@@ -283,7 +283,7 @@ def rolled_out(
         packed = lanes_for(model, inputs.batch) * min(n_threads, -(-inputs.batch // CHUNK))
         schedule = planned(inputs.steps, inputs.batch, 8 * (model.nq + model.nv), packed, budget)
     trajectory = Trajectory(model, inputs, schedule if keep else None, tuple(outputs), n_threads)
-    if (trajectory.status >= 0).any():
+    if trajectory.status.max(initial=-1) >= 0:
         # something is not finite: either it came in so, or the motion blew up
         _check_values(model, inputs)
         if on_nan == "raise":
@@ -379,7 +379,8 @@ class Trajectory:
         """Runs the motion, unless all its states are `known`."""
         self.model, self._inputs, self._schedule, self._threads = model, inputs, schedule, threads
         shape = (inputs.batch,)
-        self.status = np.full(shape, -1, dtype=np.int64)
+        self.status = np.empty(shape, dtype=np.int64)
+        self.status.fill(-1)
         self._settling = np.zeros((*shape, 3)) if model.topology.tree["has_impulses"] else NOTHING_TO_SETTLE
         if known is not None:
             self._q, self._qd = known
@@ -402,7 +403,7 @@ class Trajectory:
     def _describe_run(self, one: Worker, first: int, last: int) -> None:
         one.take_params(self.model)
         self._describe(one, first, last)
-        one.integers("output")[:] = [address(self._outputs.get(o)) for o in OUTPUTS]
+        one.integers("output")[:] = [address(self._outputs.get(o)) for o in OUTPUTS] if self._outputs else 0
         one.set(
             q=address(self._q) if len(self._q) else 0, qd=address(self._qd), status=address(self.status),
             settling=address(self._settling) if len(self._settling) else 0,
@@ -682,7 +683,7 @@ def _culprits(trajectory: Trajectory, env: int, k: int) -> list[str]:
         try:
             own = State(states.q[env], states.qd[env])
             info = inspect(model.environment(env), own, None if i.u is None else i.u[k, env], force)
-        except SimulationError:
+        except (SimulationError, InputError):  # the last numbers may be finite and still no state
             return found
         speed = np.linalg.norm(info.link_velocity[:, :3], axis=-1)
         fastest = int(np.argmax(speed))

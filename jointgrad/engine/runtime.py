@@ -243,7 +243,7 @@ def as_array(name: str, value: Any) -> np.ndarray:
 
 
 def _fits(shape: tuple[int, ...], wanted: tuple[int | str, ...]) -> bool:
-    return len(shape) == len(wanted) and all(isinstance(w, str) or w == s for w, s in zip(wanted, shape, strict=True))
+    return len(shape) == len(wanted) and all([w == s or type(w) is str for w, s in zip(wanted, shape, strict=True)])
 
 
 def check_finite(name: str, array: np.ndarray | None) -> None:

@@ -102,6 +102,11 @@ def _clamps(one) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     gap, approach = table("touch.gap")[source[point], 0, 0], table("block.approach")[:n][point, 0, 0]
     share = table("block.share")[0, 0, 0] < 1 if _number(one, "block.restrained") else np.zeros(x.shape[3], bool)
     clamped[:, point, 0] += (2 * (gap < 0) + 4 * (approach < 0) + 8 * share).astype(np.int8)
+    # and whether what stabilisation may do is that of all masses
+    before, demand = (table(f"block.{what}")[:n][point, 0, 0] for what in ("closing", "b"))
+    speed, mass = before - demand, table("work.I")[: tree["n_bodies"], 9, 0].sum(0)
+    is_capped = x[-1, point, 0] > mass * (speed + np.maximum(approach - before, 0))
+    clamped[:, point, 0] += (16 * share * is_capped * (1 + (approach > before))).astype(np.int8)
     limits = (x[:, bounded, :3] <= low[bounded]) + 2 * (x[:, bounded, :3] >= high[bounded])
     is_joint = np.array([tree["tie_kind"][t] == JOINT_TIE for t in source[bounded]], bool)
     side = 8 * (weight[bounded] > 0) * is_joint[:, None, None]

@@ -78,7 +78,7 @@ def contact_adjoint(
             loads_felt(block, block_bar)
         if block.restrained != 0:
             unrestrain(tree, params, work, block)
-            restrain_adjoint(tree, params, work, touch, block, block_bar)
+            restrain_adjoint(tree, params, assembly_bar, work, touch, block, block_bar, call)
         if tree.has_matrix != 0:
             sweeps_adjoint(tree, params, block, block_bar)
             matrix_adjoint(tree, params, block, block_bar)

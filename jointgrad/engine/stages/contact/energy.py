@@ -31,10 +31,17 @@ def is_pushed_out(approach, gap, restitution, stabilisation, push_limit, dt):
     return select(bounce > parting, 0.0, 1.0)
 
 
+def most_push(speed, approach, closing, mass):
+    """Work that gives all bodies the speed of stabilisation, against what forces press in a step. Along a normal that joints hardly
+    let move, the mass that is felt has no bound."""
+    return mass * speed * (speed + maximum(approach - closing[0], 0.0))
+
+
 @traced
-def entry(x, approach, closing, b, may_push):
+def entry(x, approach, closing, b, may_push, mass):
     """What a point adds to the balance: twice what stabilisation may do, less the work against the velocities."""
-    push = may_push * maximum(x[0] * (closing[0] - b[0]), 0.0)
+    speed = closing[0] - b[0]
+    push = may_push * minimum(maximum(x[0] * speed, 0.0), most_push(speed, approach, closing, mass))
     return 2.0 * push - dot(x[:3], (approach + closing[0], 2.0 * closing[1], 2.0 * closing[2]))
 
 
@@ -45,7 +52,7 @@ def tie_entry(x, closing, b):
     return 2.0 * (pushes[0] + pushes[1] + pushes[2] - dot(x[:3], closing))
 
 
-entry_adjoint = adjoint(entry, "x approach closing b")
+entry_adjoint = adjoint(entry, "x approach closing b mass")
 tie_entry_adjoint = adjoint(tie_entry, "x closing b")
 
 
@@ -90,6 +97,19 @@ def product(a, b):
     return a * b
 
 
+@traced
+def plus_mass(total, inertia):
+    return total + inertia[9]
+
+
+@sweep
+def mass_of_all(tree, params, work):
+    total = zero(params.world_dt[0])
+    for b in range(tree.n_bodies):
+        total = plus_mass(total, work.I[b])
+    return total
+
+
 @inlined
 def may_push(tree, params, touch, block, k):
     """Whether the stabilisation of a point may do work."""
@@ -113,11 +133,13 @@ def bounce_at(tree, params, touch, block, k):
 def restrain(tree, params, work, touch, block):
     """Reads the sums of the last impulses; takes all of these, and the sums, by the share that does no work."""
     balance, square, bounce = zero(params.world_dt[0]), zero(params.world_dt[0]), zero(params.world_dt[0])
+    mass = mass_of_all(tree, params, work)
     for k in range(block.n):
         x = block.x[tree.sweeps * block.n + k]
         if block.kind[k] == POINT:
             bounce = larger(bounce, bounce_at(tree, params, touch, block, k))
-            own = entry(x, block.approach[k], block.closing[k], block.b[k], may_push(tree, params, touch, block, k))
+            is_pushed = may_push(tree, params, touch, block, k)
+            own = entry(x, block.approach[k], block.closing[k], block.b[k], is_pushed, mass)
         else:
             own = tie_entry(x, block.closing[k], block.b[k])
         balance = plus(balance, own)
@@ -184,8 +206,13 @@ def whole_bar(x_bar, share, own_bar, square_bar, felt):
     return tuple(share * p + q + 2.0 * square_bar * f for p, q, f in zip(x_bar, own_bar[:3], felt, strict=True))
 
 
+@traced
+def of_mass(mass_bar):
+    return (*(0.0 * mass_bar,) * 9, mass_bar)
+
+
 @kernel
-def restrain_adjoint(tree, params, work, touch, block, block_bar):
+def restrain_adjoint(tree, params, assembly_bar, work, touch, block, block_bar, call):
     """From the cotangents of the impulses that were felt, in block_bar.x, to those of the whole ones in their place. Overwrites
     block_bar.closing, approach and demand; leaves that of x . A x in block_bar.square. The sums are those of the whole ones."""
     share_bar = zero(params.world_dt[0])
@@ -193,18 +220,23 @@ def restrain_adjoint(tree, params, work, touch, block, block_bar):
         share_bar = share_bar_of(share_bar, block_bar.x[k], block.whole[k])
     balance_bar, square_bar = share_of_adjoint(block.balance[0][0], block.balance[0][1], block.balance[0][2], share_bar)
     block_bar.square[0] = square_bar
+    mass, all_mass_bar = mass_of_all(tree, params, work), zero(params.world_dt[0])
     for k in range(block.n):
         if block.kind[k] == POINT:
-            own_bar, block_bar.approach[k], block_bar.closing[k], block_bar.demand[k] = entry_adjoint(
+            own_bar, block_bar.approach[k], block_bar.closing[k], block_bar.demand[k], mass_bar = entry_adjoint(
                 block.whole[k], block.approach[k], block.closing[k], block.b[k], may_push(tree, params, touch, block, k),
-                balance_bar,
+                mass, balance_bar,
             )  # fmt: skip
+            all_mass_bar = plus(all_mass_bar, mass_bar)
         else:
             own_bar, block_bar.closing[k], block_bar.demand[k] = tie_entry_adjoint(
                 block.whole[k], block.closing[k], block.b[k], balance_bar
             )
         felt = felt_by(tree, params, work, block, block.pushed, block.motion, k)
         block_bar.x[k] = whole_bar(block_bar.x[k], block.share[0], own_bar, square_bar, felt)
+    if call.wants_params != 0 or tree.n_mass_aims != 0:
+        for b in range(tree.n_bodies):
+            accumulate(assembly_bar.inertia, b, of_mass(all_mass_bar))
 
 
 @traced

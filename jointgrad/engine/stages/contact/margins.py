@@ -15,7 +15,7 @@ from ....model.arrays import CONNECT, COULOMB, HOLLARS, IMPULSE, JOINT_TIE, MIMI
 from ....model.laws import STILL, Impulse
 from ...at_points import at_point
 from ...operators import zero, zero3
-from .energy import SLACK, bounce_at, take_whole
+from .energy import SLACK, bounce_at, mass_of_all, may_push, most_push, take_whole
 from .gauss_seidel import changed, gathered
 from .paths import BOUNDED, POINT, SPIN
 from .response import no_sums, push
@@ -181,6 +181,17 @@ def with_share(record, balance, who, weight):
     value = select(is_seen, size_of(excess) * record[9], FAR)
     code = select(is_seen, select(excess > 0.0, 1.0, 0.0), 0.0)
     return with_margin.fn(record, value, who, 1.0, code, weight)
+
+
+@traced
+def with_cap(record, x, approach, closing, b, is_pushed, mass, balance, weight):
+    """Whether what a point may push with, in a bounce that was restrained, is bounded by the mass of all."""
+    is_over = select(balance[2] > 0.0, balance[1], 0.0) > maximum(balance[0], 0.0) * (1.0 + SLACK)
+    speed = closing[0] - b[0]
+    code = select(
+        x[0] * speed > most_push(speed, approach, closing, mass), 1.0 + select(approach > closing[0], 1.0, 0.0), 0.0
+    )
+    return replaced(record, 13, (record[13] + select(is_over, weight * is_pushed * code, 0.0),))
 
 
 @traced
@@ -368,12 +379,16 @@ def named(who, bounce, name):
 
 
 @sweep
-def share_record(tree, params, touch, block, record):
+def share_record(tree, params, work, touch, block, record):
     """Whether bounces were restrained, by the name of one of them."""
-    who = zero(params.world_dt[0])
+    who, mass = zero(params.world_dt[0]), mass_of_all(tree, params, work)
     for k in range(block.n):
         if block.kind[k] == POINT:
             who = named(who, bounce_at(tree, params, touch, block, k), name_of(block, touch, k))
+            record = with_cap(
+                record, block.x[tree.sweeps * block.n + k], block.approach[k], block.closing[k], block.b[k],
+                may_push(tree, params, touch, block, k), mass, block.balance[0], weight_of(seed_of(block, touch, k), -5),
+            )  # fmt: skip
     return with_share(record, block.balance[0], who, weight_of(0, -4))
 
 
@@ -395,7 +410,7 @@ def margins(tree, params, state, work, touch, block, margin):
         if block.kind[k] == POINT:
             record = point_record(tree, params, touch, block, record, k)
     if n > 0 and block.bounces != 0:
-        record = share_record(tree, params, touch, block, record)
+        record = share_record(tree, params, work, touch, block, record)
     for i in range(touch.n):
         record = touch_record(tree, params, work, touch, record, i)
     margin.record[0] = pull_record(tree, params, state, touch, stop_record(tree, params, state, record))
