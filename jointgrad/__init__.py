@@ -16,6 +16,11 @@ _HOME = {
     "Impulse": "model.laws",
     "Spring": "model.laws",
     "Shape": "model.description",
+    "Connect": "model.constraints",
+    "ContactExclusion": "model.constraints",
+    "ContactPair": "model.constraints",
+    "JointCoupling": "model.constraints",
+    "Weld": "model.constraints",
     "Model": "model.arrays",
     "State": "model.arrays",
     "budget": "model.budget",
@@ -70,6 +75,11 @@ if TYPE_CHECKING:
     from .model.arrays import Model as Model
     from .model.arrays import State as State
     from .model.budget import budget as budget
+    from .model.constraints import Connect as Connect
+    from .model.constraints import ContactExclusion as ContactExclusion
+    from .model.constraints import ContactPair as ContactPair
+    from .model.constraints import JointCoupling as JointCoupling
+    from .model.constraints import Weld as Weld
     from .model.description import Description as Description
     from .model.description import Shape as Shape
     from .model.errors import InputError as InputError
