@@ -170,7 +170,7 @@ FINE = {
     ("MLP", "scale"): {"a half", "minus five"}, ("graft", "mode"): set(), ("rollout", "keep"): {"True"},
     ("graft", "shared"): {"True"}, ("compile", "constraints"): {"True"}, ("Impulse", "cone"): {"True"},
 }  # fmt: skip
-POSITIVE = ("restitution", "density", "viscosity", "friction", "stabilisation", "softness", "margin", "push_limit", "stiffness",
+POSITIVE = ("density", "viscosity", "friction", "stabilisation", "softness", "margin", "push_limit", "stiffness",
             "damping", "exponent", "static_friction", "transition", "mass", "armature")  # fmt: skip
 
 
