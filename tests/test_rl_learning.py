@@ -60,6 +60,22 @@ def test_another_run_in_the_folder_is_not_overwritten(tmp_path):
         learned(tmp_path, 64, seed=5)
 
 
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        ("checkpoint.safetensors", b"noise"),
+        ("checkpoint.json", b"{}"),
+        ("checkpoint.json", b"[1]"),
+        ("checkpoint.json", b"x"),
+    ],
+)
+def test_a_broken_checkpoint_is_refused_by_name(tmp_path, file, content):
+    learned(tmp_path, 64)
+    (tmp_path / file).write_bytes(content)
+    with pytest.raises(InputError, match=file):
+        learned(tmp_path, 128)
+
+
 # environments that begin anew ----------------------------------------------------------------------------------------------
 
 
