@@ -175,6 +175,15 @@ def test_a_policy_is_the_same_without_torch(tmp_path):
     assert plain.differences == () and plain.task == training.task
 
 
+def test_options_that_are_not_finite_come_back(tmp_path):
+    from jointgrad.rl.policy_file import save_policy, shapes
+
+    task = rl.make_task("hopper", healthy_z_range=(0.5, np.inf), limit=7)
+    weights = {name: np.zeros(shape) for name, shape in shapes(task.n_observations, (4,), task.model.nu).items()}
+    save_policy(tmp_path, task, weights, (4,))
+    assert load_policy(tmp_path).task == task
+
+
 def copied(folder, to, **about):
     said = json.loads((folder / "policy.json").read_text()) | about
     (to / "policy.json").write_text(json.dumps(said))
@@ -189,6 +198,8 @@ def copied(folder, to, **about):
         ({"task": "fly"}, "fly"),
         ({"task": 3}, "task"),
         ({"options": {"wings": 2}}, "wings"),
+        ({"task": "pendulum", "options": {"links": 10**9}}, "links"),
+        ({"options": {"limit": {"a": 1}}}, "limit"),
         ({"hidden": [10**9]}, "hidden layers"),
         ({"hidden": ["__import__('os')"]}, "hidden layers"),
         ({"hidden": [16, 9]}, "must be floats of shape"),
