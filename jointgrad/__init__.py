@@ -16,6 +16,11 @@ _HOME = {
     "Impulse": "model.laws",
     "Spring": "model.laws",
     "Shape": "model.description",
+    "Connect": "model.constraints",
+    "ContactExclusion": "model.constraints",
+    "ContactPair": "model.constraints",
+    "JointCoupling": "model.constraints",
+    "Weld": "model.constraints",
     "Model": "model.arrays",
     "State": "model.arrays",
     "budget": "model.budget",
@@ -36,6 +41,8 @@ _HOME = {
     "Trajectory": "engine.rollout",
     "Gradient": "engine.rollout",
     "linearize": "engine.linearize",
+    "Exact": "engine.gradients",
+    "MovingImpacts": "engine.gradients",
     "hessian_product": "engine.curvature",
     "inspect": "engine.inspect",
     "plain": "engine.plain",
@@ -49,6 +56,8 @@ __all__ = [*_HOME]
 if TYPE_CHECKING:
     from .engine import plain as plain
     from .engine.curvature import hessian_product as hessian_product
+    from .engine.gradients import Exact as Exact
+    from .engine.gradients import MovingImpacts as MovingImpacts
     from .engine.inspect import inspect as inspect
     from .engine.linearize import linearize as linearize
     from .engine.rollout import Gradient as Gradient
@@ -66,6 +75,11 @@ if TYPE_CHECKING:
     from .model.arrays import Model as Model
     from .model.arrays import State as State
     from .model.budget import budget as budget
+    from .model.constraints import Connect as Connect
+    from .model.constraints import ContactExclusion as ContactExclusion
+    from .model.constraints import ContactPair as ContactPair
+    from .model.constraints import JointCoupling as JointCoupling
+    from .model.constraints import Weld as Weld
     from .model.description import Description as Description
     from .model.description import Shape as Shape
     from .model.errors import InputError as InputError

@@ -160,8 +160,12 @@ ROBOTS = {
     "dimensions of contact": (shaped(contact={"condim": NAN}), ["condim", "nan", "1, 3, 4, 6"]),
     "no shape": (lambda r: r.link("lower").shapes.append("sphere"), ["'sphere'", "jg.Shape"]),
     "equality NaN": (
-        lambda r: r.constraints.append({"kind": "joint equality", "joint1": "shoulder", "polycoef": (NAN, 1.0)}),
-        ["polycoef", "joint equality", "finite"],
+        lambda r: r.constraints.append(jg.JointCoupling("shoulder", polynomial=(NAN, 1.0))),
+        ["polynomial", "joint equality", "finite"],
+    ),
+    "constraint as a mapping": (
+        lambda r: r.constraints.append({"kind": "weld"}),
+        ["a constraint must be one of", "Weld", "{'kind': 'weld'}"],
     ),
     "negative armature": (change("joint", "shoulder", armature=-1.0), ["armature", 'joint "shoulder"', "negative"]),
     "unknown parent": (change("joint", "elbow", parent="uper"), ['joint "elbow"', '"uper"', "no such link"]),

@@ -436,7 +436,7 @@ def four_bar() -> jg.Description:
     rocker = np.arctan2(*(tip - (0.9, 0.0))[::-1])
     robot.add_joint("b", "revolute", "crank", "coupler", position=(0.5, 0, 0), axis=(0, -1, 0), initial=coupler - 1.0)
     robot.add_joint("d", "revolute", None, "rocker", position=(0.9, 0, 0), axis=(0, -1, 0), initial=rocker)
-    robot.constraints.append({"kind": "connect", "body1": "coupler", "body2": "rocker", "anchor": (0.8, 0, 0)})
+    robot.constraints.append(jg.Connect("coupler", "rocker", (0.8, 0, 0)))
     return robot
 
 
@@ -485,7 +485,7 @@ def test_weld_holds():
     robot.add_actuator("motor", "j")
     robot.add_link("load", 2.0, inertia=(0.02, 0.03, 0.04))
     robot.add_joint("float", "free", None, "load", position=(1.0, 0, 0.1), orientation=(0.9, 0.1, 0.3, 0.2))
-    robot.constraints.append({"kind": "weld", "body1": "arm", "body2": "load"})
+    robot.constraints.append(jg.Weld("arm", "load"))
     model = robot.compile(dt=1e-3)
     torque = G * (1.0 * 0.5 + 2.0 * 1.0)
     held = rolled(model, model.initial_state(), 1.0, u=[torque])

@@ -346,7 +346,7 @@ def looped() -> jg.Model:
     robot = four_bar()
     robot.add_link("load", 0.7, (0.01, 0.02, 0.0), (0.02, 0.001, 0.002, 0.025, -0.001, 0.03))
     robot.add_joint("float", "free", None, "load", position=(0.6, 0.1, 0.7), orientation=(0.9, 0.1, 0.2, 0.3))
-    robot.constraints.append({"kind": "weld", "body1": "coupler", "body2": "load"})
+    robot.constraints.append(jg.Weld("coupler", "load"))
     for joint in ("a", "b", "d"):
         robot.add_actuator(f"motor_{joint}", joint)
     return robot.compile(dt=2e-3, contact=jg.Impulse(sweeps=12))

@@ -341,6 +341,16 @@ def test_options_and_keyframes():
         assert load_world(arm(f'<option><flag eulerdamp="{flag}"/></option>')).integrator == name
 
 
+def test_coupled_tendons_are_left_out_with_a_word():
+    text = bodies(
+        f'<body name="a"><joint name="j"/>{BALL}<body name="b" pos="0 0 1"><joint name="k"/>{BALL}</body></body>',
+        after='<tendon><fixed name="s"><joint joint="j" coef="1"/></fixed><fixed name="t"><joint joint="k" coef="1"/></fixed>'
+        '</tendon><equality><tendon tendon1="s" tendon2="t"/></equality>',
+    )
+    with pytest.warns(jg.UnsupportedWarning, match=r"left out: tendon equality \(1\)"):
+        load_world(text).compile()
+
+
 def test_contact_data_is_kept():
     text = bodies(
         f'<geom type="plane" size="1 1 1" name="floor" friction=".5"/><body name="a"><joint/>'
@@ -352,8 +362,7 @@ def test_contact_data_is_kept():
     floor, ball = robot.link("world").shapes[0], robot.link("a").shapes[0]
     assert (floor.kind, floor.name, tuple(floor.friction)) == ("plane", "floor", (0.5, 0.005, 0.0001))
     assert ball.contact == {"condim": 4.0, "solref": (0.01, 1.0), "margin": 0.02, "contype": 2.0}
-    assert [c["kind"] for c in robot.constraints] == ["weld", "contact exclusion"]
-    assert robot.constraints[0]["relpose"] == (0, 0, 1, 1, 0, 0, 0)
+    assert robot.constraints == [jg.Weld("a", "b", pose=(0, 0, 1, 1, 0, 0, 0)), jg.ContactExclusion("a", "b")]
     model = load_world(text).compile()
     assert len(model.topology.tree["tie_kind"]) == 2  # the weld: a point and an orientation
     assert sorted(model.pair_names) == ["a:floor", "b:floor"]  # a and b are kept apart

@@ -33,8 +33,8 @@ def tangled(
             joint.limit = (-0.4, 0.5)
     scalar[-1].mimic = (scalar[0].name, 0.7, 0.1)
     ends = list(robot.links)[-2:]
-    robot.constraints.append({"kind": "connect", "body1": ends[0], "body2": "link0", "anchor": (0.1, 0.2, 0.3)})
-    robot.constraints.append({"kind": "weld", "body1": "link1", "body2": ends[1], "name": "weld"})
+    robot.constraints.append(jg.Connect(ends[0], "link0", (0.1, 0.2, 0.3)))
+    robot.constraints.append(jg.Weld("link1", ends[1], name="weld"))
     world = jg.World(density=300.0, viscosity=0.4)
     world.add(robot).add_ground(height=0.3)
     plain, bouncy = dict(friction=0.6, torsion=0.05, rolling=0.03, push_limit=20.0), dict(friction=0.7, restitution=0.4)

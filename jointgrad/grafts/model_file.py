@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..files.npz import read_npz
+from ..model import constraints
 from ..model.arguments import reading
 from ..model.arrays import PARAMS, Model
 from ..model.contact_pairs import Default, Rule
@@ -28,7 +29,11 @@ from .blueprint import MLP, graft
 FORMAT = "jointgrad model 1"
 # what a recipe is made of
 KINDS = {
-    kind.__name__: kind for kind in (Actuator, Description, Impulse, Joint, Link, MLP, Placed, Recipe, Rule, Shape, Spring, Tendon)
+    kind.__name__: kind
+    for kind in (
+        Actuator, Description, Impulse, Joint, Link, MLP, Placed, Recipe, Rule, Shape, Spring, Tendon,
+        *constraints.Constraint.__subclasses__(),
+    )
 }  # fmt: skip
 
 

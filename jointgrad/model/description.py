@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from .arguments import shown
+from .constraints import Constraint
 from .errors import ModelError
 from .names import unknown
 from .ranges import ACTUATORS, BASES, ROLES, SHAPES, check_word
@@ -148,9 +149,9 @@ class Description:
         self.joints: dict[str, Joint] = {}
         self.actuators: dict[str, Actuator] = {}
         self.tendons: dict[str, Tendon] = {}
-        # kept from files: named states {"q": ..., "qd": ..., "u": ...}, and constraints that are not simulated yet
+        self.constraints: list[Constraint] = []
+        # kept from files: named states {"q": ..., "qd": ..., "u": ...}
         self.keyframes: dict[str, dict] = {}
-        self.constraints: list[dict] = []
         # what a file says of the world around the robot: gravity, time step, ...
         self.options: dict = {}
 
@@ -231,7 +232,7 @@ def _copied(value: Any) -> Any:
         return [_copied(v) for v in value]
     if kind is dict:
         return {k: _copied(v) for k, v in value.items()}
-    if kind in (Shape, Link, Joint, Actuator, Tendon, Description):
+    if kind in (Shape, Link, Joint, Actuator, Tendon, Description) or isinstance(value, Constraint):
         new = object.__new__(kind)
         new.__dict__.update({k: _copied(v) for k, v in value.__dict__.items()})
         return new

@@ -8,14 +8,23 @@ import numpy as np
 
 from .arrays import MARK, PRISMATIC, REVOLUTE
 from .constraint_rows import loop_blocks
+from .constraints import (
+    WORLD,
+    Connect,
+    ContactExclusion,
+    ContactPair,
+    JointCoupling,
+    SpatialTendon,
+    TendonBounds,
+    Weld,
+    checked_constraint,
+)
 from .contact_pairs import Rule
 from .contact_shapes import ContactShape
 from .contacts import Contacts
 from .errors import ModelError, UnsupportedWarning, warn_caller
-from .ranges import check_form, unit
+from .ranges import unit
 from .rotations import rotation
-
-WORLD = "world"
 
 
 def quaternion(R: np.ndarray) -> np.ndarray:
@@ -38,15 +47,12 @@ def pairs_of_files(placed: list, shapes: list[ContactShape]) -> tuple[list[Rule]
     known = {s.name for s in shapes}
     for one in placed:
         for c in one.robot.constraints:
-            check_form("constraint", f'constraint "{c.get("name", c["kind"])}" ({c["kind"]})', c)
-            if c["kind"] == "contact exclusion":
-                rules.append(
-                    Rule(one.prefix + str(c["body1"]), one.prefix + str(c["body2"]), None, {}, is_literal=True)
-                )
-            elif c["kind"] == "contact pair":
-                names = frozenset(_shape_name(one.prefix + str(c[g]), known) for g in ("geom1", "geom2"))
-                friction = np.atleast_1d(c["friction"]).tolist() if "friction" in c else []
-                explicit[names] = dict(zip(("friction",), friction, strict=False))
+            checked_constraint(c)
+            if isinstance(c, ContactExclusion):
+                rules.append(Rule(one.prefix + c.link1, one.prefix + c.link2, None, {}, is_literal=True))
+            elif isinstance(c, ContactPair):
+                names = frozenset(_shape_name(one.prefix + shape, known) for shape in (c.shape1, c.shape2))
+                explicit[names] = dict(zip(("friction",), np.atleast_1d(c.friction).tolist(), strict=False))
     return rules, explicit
 
 
@@ -71,14 +77,14 @@ def list_loops(listing: Any, frame_body: list[int], tree: dict, contacts: Contac
             if joint.kind in ("spherical", "planar", "universal", "free") and np.isfinite(joint.limit).any():
                 left_out[f"limit of a {joint.kind} joint"] = left_out.get(f"limit of a {joint.kind} joint", 0) + 1
         for c in one.robot.constraints:
-            if str(c.get("active", "true")) == "false" or c["kind"].startswith("contact"):
+            if not c.is_active or isinstance(c, ContactExclusion | ContactPair):
                 continue
-            if c["kind"] in ("connect", "weld"):
+            if isinstance(c, Connect | Weld):
                 _close(c, one, listing, frame_body, contacts, sites, tree["n_bodies"])
-            elif c["kind"] == "joint equality" and _is_linear(c):
+            elif isinstance(c, JointCoupling) and _is_linear(c):
                 _couple(c, one, listing, mimics)
-            elif "tendon" not in c["kind"] or c.get("limit") or c.get("friction"):
-                left_out[c["kind"]] = left_out.get(c["kind"], 0) + 1
+            elif not isinstance(c, TendonBounds | SpatialTendon) or c.limit or c.friction:
+                left_out[c.kind] = left_out.get(c.kind, 0) + 1
     if left_out:
         listed = ", ".join(f"{what} ({n})" for what, n in left_out.items())
         warn_caller(f"not simulated yet, and left out: {listed}", UnsupportedWarning)
@@ -101,32 +107,29 @@ def _follow(listing: Any, mimics: dict[int, int], name: str, leader: str, ratio:
     listing.frames[i].mimic = (float(ratio), float(offset))
 
 
-def _is_linear(c: dict) -> bool:
-    return not any(np.atleast_1d(c.get("polycoef", (0.0, 1.0)))[2:])
+def _is_linear(c: JointCoupling) -> bool:
+    return not any(np.atleast_1d(c.polynomial)[2:])
 
 
-def _couple(c: dict, one: Any, listing: Any, mimics: dict[int, int]) -> None:
+def _couple(c: JointCoupling, one: Any, listing: Any, mimics: dict[int, int]) -> None:
     """q1 - start1 = c0 + c1 (q2 - start2), in MuJoCo's words; without a second joint the first is held."""
-    coefficients = [*np.atleast_1d(c.get("polycoef", (0.0, 1.0))).tolist(), 0.0][:2]
-    i = _frame(listing, one.prefix + str(c["joint1"]))
+    constant, ratio = [*np.atleast_1d(c.polynomial).tolist(), 0.0][:2]
+    i = _frame(listing, one.prefix + c.joint)
     start = float(listing.frames[i].initial)
-    if "joint2" in c:
-        j = _frame(listing, one.prefix + str(c["joint2"]))
-        offset = start + coefficients[0] - coefficients[1] * float(listing.frames[j].initial)
-        mimics[i], listing.frames[i].mimic = j, (coefficients[1], offset)
+    if c.leader is not None:
+        j = _frame(listing, one.prefix + c.leader)
+        offset = start + constant - ratio * float(listing.frames[j].initial)
+        mimics[i], listing.frames[i].mimic = j, (ratio, offset)
     else:
-        mimics[i], listing.frames[i].mimic = i, (0.0, start + coefficients[0])
+        mimics[i], listing.frames[i].mimic = i, (0.0, start + constant)
 
 
 def _close(
-    c: dict, one: Any, listing: Any, frame_body: list[int], contacts: Contacts, sites: dict, n_bodies: int
+    c: Connect | Weld, one: Any, listing: Any, frame_body: list[int], contacts: Contacts, sites: dict, n_bodies: int
 ) -> None:
     """Marks on the two bodies of a loop, and its ties."""
-    name = one.prefix + str(c.get("name", c["kind"]))
-    has_sites = "site1" in c
-    places = (
-        [_site(one, listing, str(c[s]), sites) for s in ("site1", "site2")] if has_sites else _anchored(c, one, listing)
-    )
+    name = one.prefix + (c.name or c.kind)
+    places = [_site(one, listing, s, sites) for s in c.sites] if c.sites else _anchored(c, one, listing)
     marks = []
     for k, (frame, R, p) in enumerate(places):
         marks.append(len(contacts.shapes))
@@ -134,7 +137,7 @@ def _close(
         frame_number = len(listing.frames) if frame is None else frame
         body = n_bodies if frame is None else frame_body[frame]
         contacts.shapes.append(ContactShape(f"{name}.{k}", "", MARK, frame_number, body, (0.0, 0.0, 0.0), placement))
-    contacts.ties += loop_blocks(c["kind"] == "weld", marks[0], marks[1])
+    contacts.ties += loop_blocks(isinstance(c, Weld), marks[0], marks[1])
 
 
 def _link_frame(one: Any, listing: Any, name: str) -> int | None:
@@ -150,16 +153,15 @@ def _site(one: Any, listing: Any, name: str, sites: dict) -> tuple[int | None, n
     return _link_frame(one, listing, link), rotation(unit(orientation)), np.asarray(position, dtype=np.float64)
 
 
-def _anchored(c: dict, one: Any, listing: Any) -> list[tuple[int | None, np.ndarray, np.ndarray]]:
-    """Both marks where the anchor is at the start; a weld may say how body 2 stands in body 1."""
-    frames = [_link_frame(one, listing, str(c.get(b, WORLD))) for b in ("body1", "body2")]
+def _anchored(c: Connect | Weld, one: Any, listing: Any) -> list[tuple[int | None, np.ndarray, np.ndarray]]:
+    """Both marks where the anchor is at the start; a weld may say how link 2 stands in link 1."""
+    frames = [_link_frame(one, listing, link) for link in (c.link1, c.link2)]
     (R1, p1), (R2, p2) = (listing.poses[f] if f is not None else (np.eye(3), np.zeros(3)) for f in frames)
-    # a weld's anchor is given in the second body, a connect's in the first
-    anchor = np.asarray(c.get("anchor", (0.0, 0.0, 0.0)), dtype=np.float64)
-    relative = np.atleast_1d(c.get("relpose", (0.0,) * 7))
-    if c["kind"] == "weld":
-        if len(relative) == 7 and np.any(relative[3:]):
-            R2, p2 = R1 @ rotation(unit(relative[3:])), p1 + R1 @ relative[:3]
+    anchor = np.asarray(c.anchor, dtype=np.float64)
+    # a weld's anchor is given in the second link, a connect's in the first
+    if isinstance(c, Weld):
+        if c.pose is not None:
+            R2, p2 = R1 @ rotation(unit(c.pose[3:])), p1 + R1 @ np.asarray(c.pose[:3])
         at = p2 + R2 @ anchor
     else:
         at = p1 + R1 @ anchor

@@ -221,7 +221,7 @@ FORM: dict[str, dict[str, Any]] = {
         "control_limit": Range(), "force_limit": Range(),
     },
     "tendon": {"stiffness": ANY, "damping": NOT_BELOW_ZERO, "rest": Range(may_be_infinite=False)},
-    "constraint": {"anchor": POINT, "relpose": Number(7), "polycoef": Row(5, may_be_alone=True),
+    "constraint": {"anchor": POINT, "pose": Perhaps(Number(7)), "polynomial": Row(5, may_be_alone=True),
                    "friction": Row(5, low=0.0, may_be_alone=True)},
     "pair": PAIR,
     "impulse": {

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...model.constraints import ContactExclusion
 from ...model.description import Description, Shape
 from ...model.overlap import Solid, is_deep
 from ...model.ranges import unit
@@ -88,8 +89,7 @@ def _neighbours(tree: Tree, bodies: list[Body]) -> dict[str | None, str | None]:
 
 
 def _excluded(robot: Description, tree: Tree) -> set[frozenset]:
-    pairs = [c for c in robot.constraints if c.get("kind") == "contact exclusion"]
-    ends = [(str(c.get("body1")), str(c.get("body2"))) for c in pairs]
+    ends = [(c.link1, c.link2) for c in robot.constraints if isinstance(c, ContactExclusion)]
     return {frozenset((tree.group_of.get(a, a), tree.group_of.get(b, b))) for a, b in ends}
 
 

@@ -12,9 +12,10 @@ from ...model.errors import ModelError
 from ...model.world import World
 from ..xml import Folders
 from .body import Builder, Scope
+from .constraint import constraints
 from .inertia import inertia_box
 from .report import Report, UnsupportedError
-from .section import actuators, apply_flags, constraints, dampings, integrator, keyframes, limit_efforts, looks, options
+from .section import actuators, apply_flags, dampings, integrator, keyframes, limit_efforts, looks, options
 from .source import read
 from .tendon import tendons
 

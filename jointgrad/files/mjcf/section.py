@@ -1,4 +1,4 @@
-"""What is around the bodies in MJCF: options, actuators, tendons, equalities, contact pairs, keyframes."""
+"""What is around the bodies in MJCF: options, actuators, damping ratios, keyframes."""
 
 from __future__ import annotations
 
@@ -7,27 +7,17 @@ from typing import Any
 import numpy as np
 
 from ...model.budget import excess
+from ...model.constraints import Connect, JointCoupling, TendonCoupling, Weld
 from ...model.description import INFINITE, Actuator, Description
 from ...model.errors import ModelError
 from ...model.initial import initial_mass_matrix
 from ..xml import Element
-from .body import WORLD, Builder, Scope, is_limited, nearest, scopes_of
+from .body import Builder, Scope, is_limited, scopes_of
 from .drive import Drive, taught
 from .source import DRIVES, Source
 from .words import checked
 
 LOOKS = ("visual", "statistic", "custom", "size")
-
-KEPT = {"joint": "joint equality", "tendon": "tendon equality", "pair": "contact pair", "exclude": "contact exclusion"}
-REFERENCES = {
-    "connect": (("body1", "body"), ("body2", "body"), ("site1", "site"), ("site2", "site")),
-    "weld": (("body1", "body"), ("body2", "body"), ("site1", "site"), ("site2", "site")),
-    "joint": (("joint1", "joint"), ("joint2", "joint")),
-    "tendon": (("tendon1", "tendon"), ("tendon2", "tendon")),
-    "pair": (("geom1", "geom"), ("geom2", "geom")),
-    "exclude": (("body1", "body"), ("body2", "body")),
-}
-REQUIRED = {"joint": ("joint1",), "tendon": ("tendon1",), "pair": ("geom1", "geom2"), "exclude": ("body1", "body2")}
 
 
 # options ---------------------------------------------------------------------------------------------------------------
@@ -103,8 +93,8 @@ def apply_flags(builder: Builder, settings: dict[str, Any]) -> None:
         if "actuation" in off:
             _silence(actuator)
     if off & {"constraint", "equality"}:
-        kinds = {"connect", "weld", "joint equality", "tendon equality"}
-        builder.robot.constraints = [c for c in builder.robot.constraints if c["kind"] not in kinds]
+        equalities = (Connect, Weld, JointCoupling, TendonCoupling)
+        builder.robot.constraints = [c for c in builder.robot.constraints if not isinstance(c, equalities)]
     if off & {"constraint", "contact"}:
         for shape in (shape for link in builder.robot.links.values() for shape in link.shapes):
             shape.contact |= {"contype": 0, "conaffinity": 0}
@@ -309,54 +299,6 @@ def dampings(builder: Builder) -> None:
         weights = np.diag(inverse)[first[name] : first[name] + count]
         inertia = count / max(weights.sum(), 1e-15)
         joint.stiffness, joint.damping = float(inertia / (time * ratio) ** 2), float(2 * inertia / time)
-
-
-# constraints, kept but not simulated yet ----------------------------------------------------------------------------
-
-
-def constraints(builder: Builder, scope: Scope, is_main: bool) -> None:
-    for section in ("equality", "contact"):
-        for element in scope.source.items(section):
-            _constraint(builder, scope, element, section, is_main)
-    if any(e.tag == "flex" for e in scope.source.items("deformable")):
-        builder.report.changes("<flex>")
-
-
-def _constraint(builder: Builder, scope: Scope, element: Element, section: str, is_main: bool) -> None:
-    tag = element.tag
-    if tag not in REFERENCES:
-        if not tag.startswith("flex"):
-            raise element.error(f"<{tag}> is not something that <{section}> can have")
-        builder.report.changes(f"<{tag}> of <{section}>")
-        return
-    resolved = scope.source.defaults.resolved(element, "main", "pair" if section == "contact" else "equality")
-    for attribute in REQUIRED.get(tag, ()):
-        resolved.require(attribute)
-    references = [(a, k, resolved.attributes[a]) for a, k in REFERENCES[tag] if a in resolved.attributes]
-    found = [scopes_of(builder, scope, kind, name) for _, kind, name in references]
-    for (_, kind, name), there in zip(references, found, strict=True):
-        if not there and name != WORLD:
-            if is_main and not builder.report.changed:  # else it may be in what is left out
-                raise element.error(f'<{tag}> refers to the {kind} "{name}", which does not exist')
-            return
-    places = next((there for there in found if there), {scope: None})
-    builder.grow(element, len(places))
-    for where in places:
-        kept: dict[str, Any] = {"kind": KEPT.get(tag, tag)}
-        for name, value in resolved.attributes.items():
-            kept[name] = value if name in ("name", "class") else _value(value)
-        for (attribute, _, name), there in zip(references, found, strict=True):
-            kept[attribute] = nearest(where, there).named(name) if there else name
-        builder.robot.constraints.append(kept)
-
-
-def _value(text: str) -> Any:
-    """Numbers where there are numbers, else the words."""
-    try:
-        numbers = tuple(float(word) for word in text.split())
-    except ValueError:
-        return text
-    return numbers[0] if len(numbers) == 1 else numbers
 
 
 # keyframes and what is only looked at --------------------------------------------------------------------------------

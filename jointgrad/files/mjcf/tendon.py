@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from ...model.constraints import SpatialTendon, TendonBounds
 from ...model.description import Tendon
 from ..xml import Element
 from .body import Builder, Scope, is_limited, nearest, scopes_of
@@ -45,21 +44,20 @@ def _tendon(builder: Builder, scope: Scope, element: Element) -> None:
     name = scope.named(given) if given else builder._free_name("tendon", builder.tendon_ranges)
     bounds = element.floats("range", 2, (0.0, 0.0), finite=False)
     builder.tendon_ranges[name] = bounds
-    kept: dict[str, Any] = {"kind": kind, "name": name, "friction": element.number("frictionloss", 0.0)}
-    if is_limited(element, "limited", bounds, scope.source.compiler.autolimits):
-        kept["limit"] = bounds
+    friction = element.number("frictionloss", 0.0)
+    limit = bounds if is_limited(element, "limited", bounds, scope.source.compiler.autolimits) else None
     if any(element.floats("armature", None, (0.0,))):
         builder.report.changes(f"armature of a {kind}")
     if element.tag == "fixed":
-        made = _sum_of_joints(builder, scope, element, name)
-        kept["joints"] = [term[:2] for term in made.full_terms()]
+        _sum_of_joints(builder, scope, element, name)
+        if limit or friction:
+            robot.constraints.append(TendonBounds(name, limit, friction))
     else:
         for what in PASSIVE:
             if any(element.floats(what, None, (0.0,))):
                 builder.report.changes(f"{what} of a {kind}")
-        kept["path"] = [(part.tag, _scoped(builder, scope, part)) for part in element.children]
-    if element.tag == "spatial" or "limit" in kept or kept["friction"]:
-        robot.constraints.append(kept)
+        path = [(part.tag, _scoped(builder, scope, part)) for part in element.children]
+        robot.constraints.append(SpatialTendon(path, limit, friction, name=name))
     if given:
         builder.scopes.setdefault((id(scope.source), kind, given), []).append(scope)
         builder.scopes.setdefault((id(scope.source), "tendon", given), []).append(scope)
@@ -75,7 +73,7 @@ def _scoped(builder: Builder, scope: Scope, part: Element) -> dict[str, str]:
     return said
 
 
-def _sum_of_joints(builder: Builder, scope: Scope, element: Element, name: str) -> Tendon:
+def _sum_of_joints(builder: Builder, scope: Scope, element: Element, name: str) -> None:
     terms = []
     for part in element.all("joint"):
         there = scopes_of(builder, scope, "joint", part.require("joint")) or {scope: None}
@@ -89,7 +87,6 @@ def _sum_of_joints(builder: Builder, scope: Scope, element: Element, name: str) 
     effort = element.floats("actuatorfrcrange", 2, (0.0, 0.0), finite=False)
     if is_limited(element, "actuatorfrclimited", effort, scope.source.compiler.autolimits):
         builder.pull_limits[name] = effort
-    return made
 
 
 def _rest(builder: Builder, element: Element, tendon: Tendon) -> tuple[float, float]:

@@ -7,16 +7,14 @@ from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
+from ...model.constraints import Constraint, SpatialTendon, TendonBounds, checked_constraint
 from ...model.description import Actuator, Description, Tendon
 from ...model.errors import ModelError
+from ..mjcf.constraint import written
 from ..mjcf.geom import WHOLE
 from .words import named, primitives, refuse, text
 
-# our names of what is kept of <equality> and <contact>, and the attributes that name a part of the robot
-KEPT = {
-    "connect": "connect", "weld": "weld", "joint equality": "joint", "tendon equality": "tendon",
-    "contact pair": "pair", "contact exclusion": "exclude",
-}  # fmt: skip
+# attributes that name a part of the robot
 NAMES = ("name", "body1", "body2", "site1", "site2", "joint1", "joint2", "tendon1", "tendon2", "geom1", "geom2")
 
 
@@ -37,34 +35,33 @@ def tendon_lines(tendon: Tendon, robot: Description, placed: Any) -> list[str]:
         refuse(owner, "a turn and other joints", len({joint for joint, _, _ in terms}) > 1)
         refuse(owner, "damping or stiffness of a turn", tendon.damping or tendon.stiffness)
         return []
-    kept = next((c for c in robot.constraints if c["kind"] == "fixed tendon" and c["name"] == tendon.name), {})
+    own = [c for c in robot.constraints if isinstance(c, TendonBounds) and c.tendon == tendon.name]
+    bounds = own[0] if own else TendonBounds(tendon.name)
     passive = f'stiffness="{float(tendon.stiffness)!r}" damping="{float(tendon.damping)!r}" springlength="{text(tendon.rest)}"'
     return [
-        f"<fixed name={named(placed, tendon.name)} {passive}{_bounds(kept)}>",
+        f"<fixed name={named(placed, tendon.name)} {passive}{_bounds(bounds)}>",
         *(f'<joint joint={_part_name(robot, j, k, placed)} coef="{float(c)!r}"/>' for j, c, k in terms),
         "</fixed>",
     ]
 
 
-def _bounds(kept: dict) -> str:
+def _bounds(of: TendonBounds | SpatialTendon) -> str:
     """Limit and dry friction of a tendon."""
-    limit = f' limited="true" range="{text(kept["limit"])}"' if "limit" in kept else ""
-    return f'{limit} frictionloss="{float(kept.get("friction", 0.0))!r}"'
+    limit = "" if of.limit is None else f' limited="true" range="{text(of.limit)}"'
+    return f'{limit} frictionloss="{float(of.friction)!r}"'
 
 
-def add_constraint(kept: dict, robot: Description, placed: Any, sections: dict[str, list[str]]) -> None:
-    kind = kept["kind"]
-    if kind == "fixed tendon":
-        if kept["name"] not in robot.tendons:
-            raise ModelError(f'robot "{robot.name}" keeps limits of tendon "{kept["name"]}", which does not exist')
-    elif kind == "spatial tendon":
-        sections["tendon"] += _path(kept, placed)
-    elif kind in KEPT:
-        said = (_said(name, value, placed) for name, value in kept.items() if name not in ("kind", "class"))
-        section = "contact" if kind.startswith("contact") else "equality"
-        sections[section].append(f"<{KEPT[kind]}{''.join(said)}/>")
+def add_constraint(constraint: Constraint, robot: Description, placed: Any, sections: dict[str, list[str]]) -> None:
+    """Write a constraint into the section it belongs to."""
+    if isinstance(constraint, TendonBounds):
+        if constraint.tendon not in robot.tendons:
+            raise ModelError(f'robot "{robot.name}" keeps limits of tendon "{constraint.tendon}", which does not exist')
+    elif isinstance(constraint, SpatialTendon):
+        sections["tendon"] += _path(constraint, placed)
     else:
-        raise ModelError(f'robot "{robot.name}" has a {kind}, which is not written to MJCF yet')
+        tag, attributes = written(checked_constraint(constraint))
+        said = (_said(name, value, placed) for name, value in attributes.items())
+        sections["contact" if tag in ("pair", "exclude") else "equality"].append(f"<{tag}{''.join(said)}/>")
 
 
 def _said(name: str, value: Any, placed: Any) -> str:
@@ -73,14 +70,14 @@ def _said(name: str, value: Any, placed: Any) -> str:
     return f' {name}="{int(value) if name in WHOLE else text(value)}"'
 
 
-def _path(kept: dict, placed: Any) -> list[str]:
+def _path(tendon: SpatialTendon, placed: Any) -> list[str]:
     def step(tag: str, attributes: dict[str, str]) -> str:
         names = ("site", "geom", "sidesite")
         said = (f" {k}={named(placed, v) if k in names else quoteattr(v)}" for k, v in attributes.items())
         return f"<{tag}{''.join(said)}/>"
 
-    lines = [f"<spatial name={named(placed, kept['name'])}{_bounds(kept)}>"]
-    return [*lines, *(step(tag, attributes) for tag, attributes in kept["path"]), "</spatial>"]
+    lines = [f"<spatial name={named(placed, tendon.name)}{_bounds(tendon)}>"]
+    return [*lines, *(step(tag, attributes) for tag, attributes in tendon.path), "</spatial>"]
 
 
 def actuator_line(actuator: Actuator, robot: Description, placed: Any) -> str:
