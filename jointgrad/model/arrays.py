@@ -205,15 +205,16 @@ class Model:
         return self._replaced(values, may_be_negative=())
 
     def _moved(self, values: Mapping[str, Any]) -> Model:
-        """The same for points of differences, which may be a little below zero where everything is smooth there."""
-        return self._replaced(values, SMOOTH_AT_ZERO)
+        """The same for points of differences, which may be a little below zero where everything is smooth there, and above a highest
+        value."""
+        return self._replaced(values, (*SMOOTH_AT_ZERO, *HIGHEST))
 
-    def _replaced(self, values: Mapping[str, Any], may_be_negative: tuple[str, ...]) -> Model:
+    def _replaced(self, values: Mapping[str, Any], may_be_beyond: tuple[str, ...]) -> Model:
         params, batch = dict(self.params), self.batch
         if not isinstance(values, Mapping):
             raise InputError(f"values must be a mapping from names of parameters to arrays, but is {shown(values)}")
         for name, value in values.items():
-            array, leading = self._checked(name, value, name in may_be_negative)
+            array, leading = self._checked(name, value, name in may_be_beyond)
             if leading is not None:
                 if batch not in (None, leading):
                     raise InputError(f'"{name}" has {leading} environments, but other parameters have {batch}')
@@ -244,7 +245,7 @@ class Model:
             raise InputError(unknown("parameter", name if isinstance(name, str) else shown(name), PARAMS) + " (name)")
         return self.params[name].shape == self.topology.shape_of(name)
 
-    def _checked(self, name: str, value: Any, may_be_negative: bool) -> tuple[np.ndarray, int | None]:
+    def _checked(self, name: str, value: Any, may_be_beyond: bool) -> tuple[np.ndarray, int | None]:
         if not isinstance(name, str) or name not in PARAMS:
             raise InputError(f'there is no parameter "{name}"; the names are {", ".join(PARAMS)}')
         shape = self.topology.shape_of(name)
@@ -260,7 +261,7 @@ class Model:
         if bad.any():
             where = tuple(int(i) for i in np.argwhere(bad)[0])
             raise InputError(f'"{name}" is not finite: it contains {array[where]} at {where}')
-        if not may_be_negative:
+        if not may_be_beyond:
             check_physical(name, array, self.topology)
         self._check_rows(name, array)
         return array, None if array.shape == shape else array.shape[0]

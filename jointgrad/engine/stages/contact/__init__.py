@@ -12,6 +12,7 @@ from ...operators import zero
 from ..articulated import multipliers
 from .energy import restrain, restrain_adjoint, restrain_again, square_adjoint, unrestrain
 from .gauss_seidel import matrix_adjoint, sweeps, sweeps_adjoint
+from .give import lightness_adjoint
 from .loads import loads_felt
 from .pulls import impulse_cotangents, rows_adjoint
 from .response import inertia_adjoint, mixtures, rates, sum_pushes
@@ -29,9 +30,9 @@ READS = (
 )  # fmt: skip
 WRITES = (
     "block.rows", "block.effort", "block.at_root", "block.answer", "block.weight", "block.weight2", "block.closing",
-    "block.approach", "block.A", "block.b", "block.give", "block.soft", "block.low", "block.high", "block.friction",
-    "block.active", "block.D", "block.G", "block.start", "block.x", "block.side", "block.pushed", "block.motion", "block.share",
-    "block.whole", "block.balance", "block.unsettled", "work.kick",
+    "block.approach", "block.A", "block.b", "block.give", "block.lightness", "block.soft", "block.low", "block.high",
+    "block.friction", "block.active", "block.D", "block.G", "block.start", "block.x", "block.side", "block.pushed", "block.motion",
+    "block.share", "block.whole", "block.balance", "block.unsettled", "work.kick",
 )  # fmt: skip
 
 
@@ -89,6 +90,8 @@ def contact_adjoint(
             square_adjoint(tree, work, block, block_bar)
             restrain_again(tree, work, block)
         inertia_adjoint(tree, params, assembly, assembly_bar, work, work_bar, multiplier, block, block_bar, call)
+        if call.wants_params != 0 or tree.n_mass_aims != 0:
+            lightness_adjoint(tree, assembly_bar, block, block_bar)
         rows_adjoint(
             tree, params, params_bar, state, state_bar, work, work_bar, multiplier, touch, touch_bar, block, block_bar
         )

@@ -14,6 +14,7 @@ from ....compiler.trace import traced
 from ....model.arrays import FREE
 from ...at_points import at_point
 from ...operators import plus, zero
+from .give import plus_mass
 from .paths import IN_FIRST, POINT
 from .response import joint_rates, no_sums, push
 from .rows import bounce_of, brake, push_out
@@ -95,11 +96,6 @@ def impulses_in_share(x, share):
 @traced
 def product(a, b):
     return a * b
-
-
-@traced
-def plus_mass(total, inertia):
-    return total + inertia[9]
 
 
 @sweep

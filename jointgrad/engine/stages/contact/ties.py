@@ -14,7 +14,7 @@ from ....compiler.reverse import adjoint
 from ....compiler.trace import traced
 from ....model.arrays import CONNECT, HIGH_ROW, JOINT_TIE, LOW_ROW, MIMIC_ROW, NO_ROW, STOP_ROW
 from ....model.laws import Impulse
-from ...operators import plus, zero3, zero18
+from ...operators import plus, zero, zero3, zero18
 from .paths import BOUNDED, IN_FIRST, joined, open_block, passed, reach_roots, settle
 
 BIG = float("inf")
@@ -209,7 +209,7 @@ def joint_tie(tree, params, state, work, block, t):
         block.weight[k], block.weight2[k], block.closing[k] = (w0, w1, w2), (o0, o1, o2), (c0, c1, c2)
         block.b[k], block.low[k], block.high[k] = (b0, b1, b2), (low0, low1, low2), (high0, high1, high2)
         block.active[k] = (active0, active1, active2)
-        block.give[k] = params.world_compliance[0], params.world_softness[0]
+        block.give[k] = params.world_compliance[0], params.world_softness[0], zero(params.world_dt[0])
         joints_reach_roots(tree, work, block, k)
 
 
@@ -284,7 +284,7 @@ def loop_tie(tree, params, work, touch, block, t):
     else:
         block.b[k] = weld_demand(block.closing[k], touch.shape[i], touch.shape[j], params.world_stabilisation[0], dt)
     block.low[k], block.high[k], block.active[k] = unbounded(dt)
-    block.give[k] = params.world_compliance[0], params.world_softness[0]
+    block.give[k] = params.world_compliance[0], params.world_softness[0], zero(params.world_dt[0])
     reach_roots(tree, work, block, k)
 
 
