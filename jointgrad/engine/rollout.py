@@ -15,6 +15,7 @@ from ..model.arguments import check_flag, checked_count, checked_mapping, checke
 from ..model.arrays import PARAMS as NAMED_PARAMS
 from ..model.arrays import Compared, Model, State, byte_count, checked_model, default_threads
 from ..model.errors import InputError, SimulationError, UnsettledWarning, warn_caller
+from ..model.renamed import ByName
 from .contact_records import source_names
 from .runtime import (
     CHUNK,
@@ -604,7 +605,7 @@ class _Reverse:
         if self.force_bar is not None:
             total = self.force_bar if i.force_step else self.force_bar.sum(0)
             found["force"] = t._public(total, 1 if i.force_step else 0)
-        return Gradient(**found, params=self.params())
+        return Gradient(**found, params=ByName(self.params()))
 
     def params(self) -> dict[str, np.ndarray]:
         if self.sums is None:
@@ -656,12 +657,12 @@ def _warn_of_sweeps(trajectory: Trajectory) -> None:
 
 
 def _explanation(trajectory: Trajectory) -> str:
-    """Which environment left the finite numbers, when, and where in the robot."""
+    """Which environment diverged, when, and where in the robot."""
     env = int(np.argmax(trajectory.status >= 0))
     k = int(trajectory.status[env])
     where = "; ".join(_culprits(trajectory, env, k))
     return (
-        f"environment {env} left the finite numbers at step {k}{f' ({where})' if where else ''}; try a smaller dt, "
+        f"environment {env} diverged at step {k}{f' ({where})' if where else ''}; try a smaller dt, "
         'or on_nan="freeze" to go on without it'
     )
 

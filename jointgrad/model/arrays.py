@@ -16,6 +16,7 @@ from .arguments import checked_count, checked_kind, shown
 from .errors import InputError
 from .names import unknown
 from .ranges import LONGEST, SHORTEST, parameters_with
+from .renamed import ByName, current, with_current_names
 
 # joint kinds as the engine knows them; planar and universal joints are chains of these
 FIXED, REVOLUTE, PRISMATIC, SPHERICAL, FREE = range(5)
@@ -45,16 +46,30 @@ PARAMS = MappingProxyType({
     "joint.placement": 7, "joint.axis": 3, "joint.damping": 1, "joint.stiffness": 1, "joint.armature": 1, "joint.rest": 1,
     "joint.limit": 2, "joint.friction": 1, "joint.mimic": 2,
     "shape.size": 3, "shape.placement": 7,
-    "pair.friction": 1, "pair.torsion": 1, "pair.rolling": 1, "pair.restitution": 1, "pair.stabilisation": 1,
-    "pair.compliance": 1, "pair.softness": 1, "pair.margin": 1, "pair.push_limit": 1,
+    "pair.friction": 1, "pair.torsion": 1, "pair.rolling": 1, "pair.restitution": 1, "pair.baumgarte": 1,
+    "pair.compliance": 1, "pair.softness": 1, "pair.margin": 1, "pair.max_push_out_speed": 1,
     "pair.stiffness": 1, "pair.damping": 1, "pair.exponent": 1, "pair.static_friction": 1, "pair.transition": 1,
     "actuator.gain": 1, "actuator.damping": 1, "actuator.bias": 3, "actuator.gear": 1,
     "actuator.control_limit": 2, "actuator.force_limit": 2,
     "tendon.stiffness": 1, "tendon.damping": 1, "tendon.rest": 2, "tendon.coefficient": 1,
     "world.gravity": 3, "world.dt": 1, "world.density": 1, "world.viscosity": 1,
-    "world.stabilisation": 1, "world.compliance": 1, "world.softness": 1, "world.limit_margin": 1,
+    "world.baumgarte": 1, "world.compliance": 1, "world.softness": 1, "world.limit_margin": 1,
     "graft.weight": 1,
 })  # fmt: skip
+
+
+def known_parameter(name: Any) -> str:
+    """The name of a parameter; old ones are told what they are called."""
+    name = current(name)
+    if not isinstance(name, str) or name not in PARAMS:
+        said = name if isinstance(name, str) else shown(name)
+        raise InputError(f'there is no parameter "{said}"; the names are {", ".join(PARAMS)}')
+    return name
+
+
+def known_parameters(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The same values by names of parameters."""
+    return {known_parameter(name): value for name, value in values.items()}
 
 
 class Compared:
@@ -152,7 +167,7 @@ class Model:
         self.topology, self._initial, self.batch = topology, initial, batch
         # workers of the engine that are idle: they are kept while a model of this topology lives, and shared by all of them
         self.workers: dict[Any, list] = {}
-        self.params: Mapping[str, np.ndarray] = MappingProxyType({k: _frozen(v) for k, v in params.items()})
+        self.params: Mapping[str, np.ndarray] = MappingProxyType(ByName({k: _frozen(v) for k, v in params.items()}))
 
     nq = property(lambda self: self.topology.tree["n_q"])
     nv = property(lambda self: self.topology.tree["n_dofs"])
@@ -205,7 +220,7 @@ class Model:
         params, batch = dict(self.params), self.batch
         if not isinstance(values, Mapping):
             raise InputError(f"values must be a mapping from names of parameters to arrays, but is {shown(values)}")
-        for name, value in values.items():
+        for name, value in with_current_names(values).items():
             array, leading = self._checked(name, value)
             if leading is not None:
                 if batch not in (None, leading):
@@ -233,13 +248,11 @@ class Model:
 
     def is_shared(self, name: str) -> bool:
         """Whether all environments have the same value."""
-        if not isinstance(name, str) or name not in PARAMS:
-            raise InputError(unknown("parameter", name if isinstance(name, str) else shown(name), PARAMS) + " (name)")
+        name = known_parameter(name)
         return self.params[name].shape == self.topology.shape_of(name)
 
     def _checked(self, name: str, value: Any) -> tuple[np.ndarray, int | None]:
-        if not isinstance(name, str) or name not in PARAMS:
-            raise InputError(f'there is no parameter "{name}"; the names are {", ".join(PARAMS)}')
+        known_parameter(name)
         shape = self.topology.shape_of(name)
         array = np.asarray(value)
         if not np.issubdtype(array.dtype, np.number) or np.issubdtype(array.dtype, np.complexfloating):
