@@ -10,7 +10,8 @@ those of a world share its friction, stiffness, length and the like in four grou
 
 With --fit the motions are those of FITTING with seed 0, and the rates are printed for a row of thresholds; the certificate's own
 is chosen there. Without, motions are those of JUDGING (which has worlds that FITTING has not) with another seed, and rates are
-those of `Certificate.trusted`, which speaks for every coordinate at once, and of `Certificate.trusted_for` this one.
+those of `Certificate.trusted`, which speaks for every coordinate at once, and of `Certificate.trusted_for` this one. The former is
+judged twice: by this coordinate, and by whether any coordinate misleads, each with a step along its own gradient.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ from typing import NamedTuple
 import numpy as np
 
 import jointgrad as jg
-from jointgrad.engine.linearize import to_tangent
 from jointgrad.engine.probe import DISTANCE, RATE, _part, displaced, free_directions, last_states
+from jointgrad.engine.tangent_coordinates import to_tangent
 
 FLOOR = 0.1
 AGREES = 0.5  # of what a gradient says, how far the change may be from it
@@ -157,11 +158,12 @@ JUDGING: tuple[World, ...] = (*FITTING, two_boxes, rolling_capsule, box_on_sprin
 # the judge --------------------------------------------------------------------------------------------------------------
 
 
-def misleads(motion: jg.Trajectory, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Cotangents of a random coordinate each, (batch, nq + nv), and whether its gradient misleads, (batch,): 1 where a step along
-    it does not do what it says, 0 where it does, NaN where nothing can step."""
+def misleads(
+    motion: jg.Trajectory, coordinate: np.ndarray, by_speed: np.ndarray, rng: np.random.Generator
+) -> np.ndarray:
+    """Whether the gradient of one coordinate each misleads, (batch,): 1 where a step along it does not do what it says, 0 where it
+    does, NaN where nothing can step."""
     model, batch = motion.model, motion._inputs.batch
-    coordinate, by_speed = rng.integers(model.nq + model.nv, size=batch), rng.random(batch) < 0.5
     bars = np.eye(model.nq + model.nv)[coordinate]
     gradient = motion.backward(bars[:, : model.nq], bars[:, model.nq :], wrt=("state",))
     by_q, by_qd = to_tangent(model, motion._inputs.q, gradient.q), gradient.qd
@@ -178,12 +180,20 @@ def misleads(motion: jg.Trajectory, rng: np.random.Generator) -> tuple[np.ndarra
         changes = [sign * (last_states(same, sign * dq, sign * dqd) - middle)[rows, coordinate] for sign in (1.0, -1.0)]
         error = np.max([np.abs(c - said) for c in changes], axis=0)
         wrong = ~(error <= AGREES * np.maximum(np.abs(said), FLOOR * DISTANCE / AGREES))
-    return bars, np.where(np.abs(way).max(1) > 0, wrong * 1.0, np.nan)
+    return np.where(np.abs(way).max(1) > 0, wrong * 1.0, np.nan)
+
+
+def any_misleads(motion: jg.Trajectory, rng: np.random.Generator) -> np.ndarray:
+    """Whether the gradient of some coordinate misleads, by positions or by velocities, (batch,)."""
+    count, batch = motion.model.nq + motion.model.nv, motion._inputs.batch
+    every = [(np.full(batch, c), np.full(batch, by_speed)) for c in range(count) for by_speed in (False, True)]
+    return np.nanmax([misleads(motion, *one, rng) for one in every] + [np.zeros(batch)], axis=0)
 
 
 def judged(worlds: tuple[World, ...], n: int, seed: int, parts: int = 4):
-    """Per motion: world, whether its gradient misleads, and mismatch and verdict for all coordinates and for this one. A world
-    that is about contact and in which nothing touches would judge nothing: it is refused."""
+    """Per motion: world, whether its gradient misleads, and mismatch and verdict for all coordinates and for this one; whether the
+    gradient of any coordinate misleads. A world that is about contact and in which nothing touches would judge nothing: it is
+    refused."""
     found = []
     for number, world in enumerate(worlds):
         touched = 0
@@ -191,9 +201,18 @@ def judged(worlds: tuple[World, ...], n: int, seed: int, parts: int = 4):
             rng = np.random.default_rng((seed, number, part))
             m = world(rng, -(-n // parts))
             motion = jg.rollout(m.model, jg.State(m.q, m.qd), steps=m.steps, on_nan="freeze")
-            (bars, truth), cert = misleads(motion, rng), motion.certificate()
+            coordinate, by_speed = rng.integers(m.model.nq + m.model.nv, size=len(m.q)), rng.random(len(m.q)) < 0.5
+            truth, cert = misleads(motion, coordinate, by_speed, rng), motion.certificate()
+            bars = np.eye(m.model.nq + m.model.nv)[coordinate]
             for_one = cert.trusted_for(bars[:, : m.model.nq], bars[:, m.model.nq :])
-            columns = truth, cert.mismatch, cert._probe.mismatch_along(bars), cert.trusted, for_one
+            columns = (
+                truth,
+                cert.mismatch,
+                cert._probe.mismatch_along(bars),
+                cert.trusted,
+                for_one,
+                any_misleads(motion, rng),
+            )
             touched += int(((cert.impulse > 0) | (cert.sticking + cert.slipping > 0)).any(0).sum())
             found += [(world.__name__, *row) for row in zip(*columns, strict=True) if row[0] == row[0]]
         if world is not free_pendulum and touched < 0.25 * n:
@@ -234,15 +253,19 @@ def main() -> None:
         parser.error(f"seed {FIT_SEED} is that of the fitting set")
     begun, worlds = time.perf_counter(), FITTING if given.fit else JUDGING
     found = judged(worlds, given.motions, FIT_SEED if given.fit else given.seed)
-    names, truth, mismatch, along, trusted, for_one = (np.array(column) for column in zip(*found, strict=True))
+    names, truth, mismatch, along, trusted, for_one, of_any = (np.array(column) for column in zip(*found, strict=True))
     print(f"{'fitting' if given.fit else 'judging'} set: {', '.join(w.__name__ for w in worlds)}")
-    for what, verdict, figure in (("trusted", trusted, mismatch), ("trusted_for the coordinate", for_one, along)):
+    for what, wrong, verdict, figure in (
+        ("trusted, of a random coordinate", truth, trusted, mismatch),
+        ("trusted, of all coordinates", of_any, trusted, mismatch),
+        ("trusted_for a random coordinate, of that one", truth, for_one, along),
+    ):
         print(f"{what}:")
         for name in dict.fromkeys(names):
-            print(f"  {name}: {rates(truth[names == name], verdict[names == name])}")
+            print(f"  {name}: {rates(wrong[names == name], verdict[names == name])}")
         for threshold in THRESHOLDS if given.fit else ():
-            print(f"  mismatch below {threshold}: {rates(truth, figure < threshold)}")
-        print(f"  all: {rates(truth, verdict)}")
+            print(f"  mismatch below {threshold}: {rates(wrong, figure < threshold)}")
+        print(f"  all: {rates(wrong, verdict)}")
     print(f"{time.perf_counter() - begun:.0f} s")
 
 

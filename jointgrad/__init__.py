@@ -41,6 +41,8 @@ _HOME = {
     "Trajectory": "engine.rollout",
     "Gradient": "engine.rollout",
     "linearize": "engine.linearize",
+    "Exact": "engine.gradients",
+    "MovingImpacts": "engine.gradients",
     "hessian_product": "engine.curvature",
     "inspect": "engine.inspect",
     "plain": "engine.plain",
@@ -54,6 +56,8 @@ __all__ = [*_HOME]
 if TYPE_CHECKING:
     from .engine import plain as plain
     from .engine.curvature import hessian_product as hessian_product
+    from .engine.gradients import Exact as Exact
+    from .engine.gradients import MovingImpacts as MovingImpacts
     from .engine.inspect import inspect as inspect
     from .engine.linearize import linearize as linearize
     from .engine.rollout import Gradient as Gradient

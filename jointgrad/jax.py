@@ -17,6 +17,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from .engine.call import Call, checked_call
+from .engine.gradients import Exact, MovingImpacts
+from .engine.rollout import EXACT
 from .model.arrays import PARAMS, Model, known_parameters
 from .model.errors import InputError
 
@@ -65,16 +67,18 @@ def rollout(
     memory: int | str | None = None,
     threads: int | None = None,
     on_nan: str = "raise",
+    gradient: Exact | MovingImpacts = EXACT,
 ) -> Motion:
     """Many steps under controls u (T, batch, nu), or without for `steps` steps.
 
     force (T, batch, n_links, 6), or without time axis where it stays the same. only_last returns the last state alone: the
     way back then runs the motion once more, and memory, such as "16 MB", may bound what that keeps.
+    gradient: what derivatives mean, as in jg.rollout.
     """
     given = _given(model, q, qd, u, force, params)
     call = checked_call(
         model, _shapes(given), steps=steps, outputs=outputs, only_last=only_last, memory=memory, threads=threads,
-        on_nan=on_nan,
+        on_nan=on_nan, gradient=gradient,
     )  # fmt: skip
     found = _motion(call, tuple(given.values()))
     return Motion(found[0], found[1], dict(zip(call.outputs, found[2:], strict=True)))

@@ -17,7 +17,8 @@ from torch import Tensor
 from torch.autograd import Function
 
 from .engine.call import Call, checked_call
-from .engine.rollout import OUTPUTS, check_options
+from .engine.gradients import Exact, MovingImpacts
+from .engine.rollout import EXACT, OUTPUTS, check_meaning, check_options
 from .grafts.weights import blueprint_of, layers, with_layers
 from .model.arguments import check_flag, checked_count, checked_names
 from .model.arrays import PARAMS, Model, byte_count, known_parameters
@@ -98,20 +99,28 @@ class Simulator(torch.nn.Module):
         outputs: Sequence[str] = (),
         only_last: bool = False,
         memory: int | str | None = None,
+        gradient: Exact | MovingImpacts = EXACT,
     ) -> Motion:
         """Many steps under controls u (T, batch, nu), or without for `steps` steps.
 
         force (T, batch, n_links, 6), or without time axis where it stays the same. only_last returns the last state alone;
-        then memory, such as "16 MB", may bound what is kept for the way back.
+        then memory, such as "16 MB", may bound what is kept for the way back. gradient: what derivatives mean, as in jg.rollout.
         """
         names, tensors = self._given(q, qd, u, force, params)
         # the call is remembered by what it is asked, which must be of kinds that can be
         named = checked_names("outputs", outputs, OUTPUTS, "output")
         check_flag("only_last", only_last)
         byte_count(memory)
+        check_meaning(gradient)
         steps = None if steps is None else checked_count("steps", steps)
         call = self._call(
-            names, tuple(x.shape for x in tensors), steps=steps, outputs=named, only_last=only_last, memory=memory
+            names,
+            tuple(x.shape for x in tensors),
+            steps=steps,
+            outputs=named,
+            only_last=only_last,
+            memory=memory,
+            gradient=gradient,
         )
         found = [x.to(q.device, q.dtype) for x in _run(call, tensors)]
         return Motion(found[0], found[1], dict(zip(call.outputs, found[2:], strict=True)))

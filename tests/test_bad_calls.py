@@ -171,7 +171,7 @@ FINE = {
     ("MLP", "scale"): {"a half", "minus five"}, ("graft", "mode"): set(), ("rollout", "keep"): {"True"},
     ("graft", "shared"): {"True"}, ("compile", "constraints"): {"True"}, ("Impulse", "cone"): {"True"},
 }  # fmt: skip
-POSITIVE = ("restitution", "density", "viscosity", "friction", "baumgarte", "softness", "margin", "max_push_out_speed", "stiffness",
+POSITIVE = ("density", "viscosity", "friction", "baumgarte", "softness", "margin", "max_push_out_speed", "stiffness",
             "damping", "exponent", "static_friction", "transition", "mass", "armature")  # fmt: skip
 
 

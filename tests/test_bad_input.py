@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from worlds import tangled
 
 import jointgrad as jg
+from jointgrad.model.arrays import PARAMS
+from jointgrad.model.ranges import number_rules
 
 NAN, INF = float("nan"), float("inf")
 
@@ -542,3 +545,24 @@ def test_negative_damping_of_a_tendon():
         '"cord"',
         "negative",
     )
+
+
+@pytest.mark.parametrize("side", ["below", "above"])
+def test_replace_refuses_what_descriptions_refuse(side):
+    """Just beyond the lowest or highest number that the table of descriptions has for a parameter."""
+    model, tried = tangled(3, "free"), []
+    for name, rule in number_rules().items():
+        edge = rule.low if side == "below" else rule.high
+        if name in PARAMS and np.isfinite(edge):
+            value = model.params[name].copy()
+            value.flat[:1] = np.nextafter(edge, np.inf if side == "above" else -np.inf)
+            message(jg.InputError, lambda name=name, value=value: model.replace({name: value}), name)
+            tried.append(name)
+    known = {"link.drag_size", "world.density", "pair.friction"} if side == "below" else {"pair.restitution"}
+    assert known <= set(tried)
+
+
+def test_a_bounce_gives_back_no_more_than_came():
+    world = jg.World().add(arm()).add_ground(restitution=1.0)
+    message(jg.ModelError, lambda: world.add_ground(restitution=1.5, name="more"), "restitution", "1 or less")
+    message(jg.ModelError, lambda: world.pair("*", "ground", restitution=1.5), "restitution", "1 or less")

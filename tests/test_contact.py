@@ -658,6 +658,9 @@ def test_sweeps_that_do_not_settle_are_named():
         motion = stacked([1.0, 1000.0])
     assert len(seen) == 1
     assert motion.last.q[9] < 0.3 - 5e-4
+    # copies of it say nothing, as their numbers are not the user's (warnings are errors here)
+    motion.certificate()
+    jg.linearize(motion.model, jg.State(motion.q[-2], motion.qd[-2]))
 
 
 def test_stacks_settle():

@@ -70,7 +70,7 @@ class ContactCase(Case):
         for name, x in self.parts(motion).items():
             weighted = (x - self.own[name][:, envs]) * self.bars[name][:, envs]
             losses += np.moveaxis(weighted, 1, 0).reshape(len(envs), -1).sum(1)
-        model = self.model.replace({name: inputs[name] for name in PARAMS})
+        model = self.model._moved({name: inputs[name] for name in PARAMS})
         found = [
             signatures(model, motion.q[t], motion.qd[t], inputs["u"][:, t], inputs["force"][:, t])
             for t in range(self.steps)

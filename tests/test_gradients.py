@@ -49,7 +49,7 @@ class Case:
         inputs = inputs or self.inputs
         model = self.model
         if not (self.is_shared if is_shared is None else is_shared):
-            model = model.replace({name: inputs[name] for name in PARAMS})
+            model = model._moved({name: inputs[name] for name in PARAMS})
         u, force = np.moveaxis(inputs["u"], 0, 1), np.moveaxis(inputs["force"], 0, 1)
         state = jg.State(inputs["q"], inputs["qd"])
         return jg.rollout(model, state, u, force=force, outputs=tuple(OUTPUTS), **options)

@@ -12,7 +12,16 @@ import jointgrad.rl as rl
 from jointgrad.rl import differentiable_jax
 
 # actions after which those that can stand on the ground
-LANDED = {"pendulum": 0, "cart-pole": 0, "reacher": 0, "hopper": 20, "half-cheetah": 20, "ant": 30, "humanoid": 10}
+LANDED = {
+    "pendulum": 0,
+    "cart-pole": 0,
+    "reacher": 0,
+    "hopper": 20,
+    "half-cheetah": 20,
+    "ant": 30,
+    "humanoid": 10,
+    "go2": 10,
+}
 
 
 @pytest.mark.parametrize("name", rl.TASKS)
@@ -22,7 +31,7 @@ def test_moves_as_the_environment_does(name):
     batch.generators = [np.random.default_rng(k) for k in range(2)]
     batch.reset(np.ones(2, dtype=bool))
     layer = rl.DifferentiableTask(task)
-    now = layer.moment(torch.from_numpy(batch.now.q), torch.from_numpy(batch.now.qd))
+    now = layer.moment(*(torch.from_numpy(x) for x in (batch.now.q, batch.now.qd, batch.now.goal)))
     np.testing.assert_allclose(layer.observe(now).numpy(), batch.observe(), rtol=1e-12, atol=1e-12)
     for _ in range(5):
         action = 0.3 * rng.uniform(-1, 1, (2, task.model.nu))

@@ -103,11 +103,11 @@ def random_moment(task, rng, batch=2, age=1):
     blank = task.blank(batch)
     q, qd, action = (x + 0.3 * rng.standard_normal(x.shape) for x in blank[:3])
     outputs = {name: value + 0.3 * rng.standard_normal(value.shape) for name, value in blank.outputs.items()}
-    return Moment(q, qd, action, np.full(batch, age), outputs)
+    return Moment(q, qd, action, np.full(batch, age), outputs, task.goals(rng, batch))
 
 
 def leaves(moments):
-    return [x for now in moments for x in (*now[:3], *now.outputs.values())]
+    return [x for now in moments for x in (*now[:3], *now.outputs.values(), now.goal)]
 
 
 def rebuilt(moments, arrays, whole):
@@ -115,7 +115,7 @@ def rebuilt(moments, arrays, whole):
     arrays, found = iter(arrays), []
     for now in moments:
         q, qd, action = (next(arrays) for _ in range(3))
-        found.append(Moment(q, qd, action, whole(now.age), {name: next(arrays) for name in now.outputs}))
+        found.append(Moment(q, qd, action, whole(now.age), {name: next(arrays) for name in now.outputs}, next(arrays)))
     return found
 
 

@@ -38,6 +38,8 @@ class Tally:
     at_kinks: Counter = field(default_factory=Counter)
     by_name: Counter = field(default_factory=Counter)
     wrong: list[dict[str, Any]] = field(default_factory=list)
+    allowed: int = 0  # directions where gradient and tangent agree within rounding that was measured alone
+    least_digits: tuple[float, int, str] = (0.0, -1, "")  # of those, the largest difference, its world, its direction
 
     @property
     def directions(self) -> int:
@@ -52,8 +54,11 @@ class Tally:
     def is_good(self) -> bool:
         return not self.wrong and self.aside <= MOST_ASIDE and self.directions > 0
 
-    def add(self, world: Subject, outcomes: Sequence[Outcome]) -> None:
+    def add(self, number: int, world: Subject, outcomes: Sequence[Outcome]) -> None:
         self.worlds += 1
+        allowed = [(o.lost, number, f"{world.name}: {o.direction}") for o in outcomes if o.needs_allowance]
+        self.allowed += len(allowed)
+        self.least_digits = max([self.least_digits, *allowed])
         verdicts = self.at_kinks if world.is_at_kink else self.outside
         verdicts.update(o.verdict for o in outcomes)
         self.by_name.update(o.direction.name for o in outcomes)
@@ -62,6 +67,7 @@ class Tally:
         return {
             "seed": self.seed, "worlds": self.worlds, "directions": self.directions, "outside": dict(self.outside),
             "at_kinks": dict(self.at_kinks), "aside": self.aside, "by_name": dict(sorted(self.by_name.items())),
+            "allowed": self.allowed, "least_digits": self.least_digits,
             "passed_over": dict(self.passed_over), "wrong": self.wrong, "good": self.is_good, "origin": origin(),
         }  # fmt: skip
 
@@ -131,6 +137,12 @@ def counts(verdicts: Counter) -> str:
     return ", ".join(f"{verdicts[v]:,} {word}" for v, word in words.items() if verdicts[v] or v == DIFFERS)
 
 
+def said_of_rounding(tally: Tally) -> str:
+    lost, number, what = tally.least_digits
+    worst = f"; worst {lost:.1e} in world {number}, {what}" if tally.allowed else ""
+    return f"gradient and tangent agree only within measured rounding in {tally.allowed:,} directions{worst}"
+
+
 def fuzz(
     models: Path | None, seconds: float, directions: int, seed: int, world: int | None, out: Path, console: Console
 ) -> int:
@@ -141,7 +153,7 @@ def fuzz(
         bar = bars.add_task("gradfuzz", total=directions if world is None else 1, said="")
         try:
             for number, one, found in one_by_one(seed, files, tally, world):
-                tally.add(one, found)
+                tally.add(number, one, found)
                 for o in [o for o in found if o.is_wrong][:3]:
                     tally.wrong.append(described(one, seed, number, o))
                     bars.console.print(said_of(tally.wrong[-1]), style="red", highlight=False, soft_wrap=True)
@@ -174,6 +186,7 @@ def finish(tally: Tally, out: Path, seconds: float, console: Console) -> int:
         f"{tally.directions:,} directions in {tally.worlds:,} worlds, seed {tally.seed}, {seconds:.0f} s",
         f"outside worlds built at a kink: {counts(tally.outside)}; set aside {tally.aside:.1%} (at most {MOST_ASIDE:.0%})",
         f"in worlds built at a kink: {counts(tally.at_kinks)}",
+        said_of_rounding(tally),
         f"passed over: {sum(tally.passed_over.values())} worlds that could not be used",
         f"{'GOOD' if tally.is_good else 'NOT GOOD'}: {wrong:,} derivatives disagree; see {out / 'gradfuzz.json'}",
     ):

@@ -18,7 +18,19 @@ import numpy as np
 from ..model.arguments import check_flag, checked_count, checked_names
 from ..model.arrays import PARAMS, Model, State, byte_count
 from ..model.errors import InputError
-from .rollout import OUTPUTS, Gradient, Trajectory, check_options, known_motion, rolled_out, step, step_adjoint
+from .gradients import Exact, MovingImpacts
+from .rollout import (
+    EXACT,
+    OUTPUTS,
+    Gradient,
+    Trajectory,
+    check_meaning,
+    check_options,
+    known_motion,
+    rolled_out,
+    step,
+    step_adjoint,
+)
 from .runtime import controls_hint
 
 Shapes = Mapping[str, tuple[int, ...]]
@@ -42,6 +54,7 @@ class Call:
     threads: int | None = None
     memory: int | str | None = None
     on_nan: str = "raise"
+    gradient: Exact | MovingImpacts = EXACT
 
     # shapes ------------------------------------------------------------------------------------------------------------
 
@@ -121,16 +134,20 @@ class Call:
 
     def _rollout(self, model: Model, state: State, u: Any, force: Any, keep: bool) -> Trajectory:
         # PyTorch notices itself when a tensor was changed in place, and JAX changes none
-        return rolled_out(
+        motion = rolled_out(
             model, state, u, steps=self.steps, force=force, outputs=self.outputs, threads=self.threads,
             memory=self.memory, on_nan=self.on_nan, keep=keep,
         )  # fmt: skip
+        motion.gradient = self.gradient
+        return motion
 
     def _motion_again(self, arrays: Sequence[np.ndarray], results: Sequence[np.ndarray]) -> Trajectory:
         """The motion whose states came out, or, where only the last one did, the same motion run once more."""
         model, state, u, force = self._parts(arrays)
         if self.returns_states:
-            return known_motion(model, (results[0], results[1]), u, force=force, threads=self.threads)
+            motion = known_motion(model, (results[0], results[1]), u, force=force, threads=self.threads)
+            motion.gradient = self.gradient
+            return motion
         return self._rollout(model, state, u, force, True)
 
     # axes that a framework maps over ---------------------------------------------------------------------------------------
@@ -186,6 +203,7 @@ def checked_call(
     """The call for arrays of these shapes, or an error that names the array, what it must be and what came."""
     check_options(model, options.get("threads"), options.get("on_nan", "raise"))
     byte_count(options.get("memory"))
+    check_meaning(options.get("gradient", EXACT))
     check_flag("only_last", options.get("only_last", False))
     q, nq = shapes["q"], model.nq
     if q[-1:] != (nq,) or len(q) > 2:

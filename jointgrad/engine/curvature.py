@@ -90,7 +90,7 @@ def _gradient(
     there = {**at, **moved}
     values = {name: x for name, x in moved.items() if name in PARAMS}
     motion = rollout(
-        model.replace(values) if values else model,
+        model._moved(values) if values else model,
         State(there["q"], there["qd"]),
         there["u"],
         force=there["force"],

@@ -13,7 +13,7 @@ from ..model.ranges import unit
 from ..model.rotations import rotation
 from .certificate import Certificate, step_records
 from .inspect import inspect
-from .rollout import rollout
+from .rollout import rolled_out, rollout
 
 TOLERANCE = 1e-5  # of what a derivative may differ from its differences
 # steps of differences, largest first; those that switch a contact do not count, and the best of the others does: curvature
@@ -147,14 +147,14 @@ class _Probe:
         """The mean at both displacements (their first axis), and whether every clamp acted as in the middle."""
         model = self.model
         if params:
-            model = model.replace({name: model.params[name] + change for name, change in params.items()})
+            model = model._moved({name: model.params[name] + change for name, change in params.items()})
         pair = (2, 1)
         state = State(np.tile(self.state.q, pair) + q, np.tile(self.state.qd, pair) + qd)
         controls = None
         if self.u is not None:
             controls = np.repeat(self.u[:, None], 2, axis=1)
             controls = controls if u is None else controls + np.moveaxis(u, 0, 1)
-        motion = rollout(model, state, controls, steps=self.steps)
+        motion = rolled_out(model, state, controls, self.steps, None, warns=False)
         signature = step_records(motion)["signature"]
         last = motion.last
         return last.q @ self.weights[0] + last.qd @ self.weights[1], bool((signature == self.signature[:, None]).all())

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ..model.arrays import Model, State
-from .linearize import _coordinates, _per_row, _turn_basis
+from .linearize import _per_row
 from .schedule import every_step
 from .tangent import tangents
+from .tangent_coordinates import coordinates, turn_basis
 
 if TYPE_CHECKING:
-    from .rollout import Trajectory, _Inputs
+    from .rollout import Inputs, Trajectory
 
 DISTANCE = 5e-3  # m and rad of every coordinate, root mean square
 RATE = 1.0  # 1/s: a velocity is changed by so many times the distance
@@ -87,7 +88,7 @@ def probed(trajectory: Trajectory, distance: float = DISTANCE) -> Probe:
 
 def _part(trajectory: Trajectory, some: slice, many: int) -> Trajectory:
     """These environments, each `many` times, not run."""
-    from .rollout import _Inputs
+    from .rollout import Inputs
 
     i, model = trajectory._inputs, trajectory.model
     if model.batch is not None:
@@ -96,11 +97,11 @@ def _part(trajectory: Trajectory, some: slice, many: int) -> Trajectory:
     q, qd = (np.repeat(x[some], many, axis=0) for x in (i.q, i.qd))
     u = None if i.u is None else np.repeat(i.u[:, some], many, axis=1)
     force = None if i.force is None else np.repeat(i.force[..., some, :, :], many, axis=-3)
-    wide = _Inputs(q, qd, u, force, i.steps, True)
+    wide = Inputs(q, qd, u, force, i.steps, True)
     return _unrun(_per_row(model, some.stop - some.start, many, False), wide, trajectory._threads)
 
 
-def _unrun(model: Model, inputs: _Inputs, threads: int) -> Trajectory:
+def _unrun(model: Model, inputs: Inputs, threads: int) -> Trajectory:
     from .rollout import Trajectory
 
     return Trajectory(model, inputs, every_step(), (), threads, known=(inputs.q[None], inputs.qd[None]))
@@ -109,34 +110,34 @@ def _unrun(model: Model, inputs: _Inputs, threads: int) -> Trajectory:
 def free_directions(trajectory: Trajectory, wish: np.ndarray) -> np.ndarray:
     """Velocities (batch, nv) near to those wished for, root mean square one, that the contacts of the start leave free; zero where
     they leave nothing of them."""
-    from .rollout import _Inputs
+    from .rollout import Inputs
 
     i = trajectory._inputs
     u, force = None if i.u is None else i.u[:1], i.force if i.force is None or i.force.ndim == 3 else i.force[:1]
-    one = _unrun(trajectory.model, _Inputs(i.q, i.qd, u, force, 1, True), trajectory._threads)
-    left = np.nan_to_num(tangents(one, None, wish, None, None, {})[1][-1], posinf=0.0, neginf=0.0)
+    one = _unrun(trajectory.model, Inputs(i.q, i.qd, u, force, 1, True), trajectory._threads)
+    left = np.nan_to_num(tangents(one, {"qd": wish}, {})[1][-1], posinf=0.0, neginf=0.0)
     size, wished = (np.sqrt((x * x).mean(-1, keepdims=True)) for x in (left, wish))
     return np.where(size > FREE * wished, left / np.where(size > 0, size, 1.0), 0.0)
 
 
 def displaced(model: Model, q: np.ndarray, turn: np.ndarray) -> np.ndarray:
     """How q (..., nq) changes along tangent coordinates (..., nv), to first order."""
-    plain_q, plain_dof, turns = _coordinates(model)
+    plain_q, plain_dof, turns = coordinates(model)
     out = np.zeros_like(q)
     out[..., plain_q] = turn[..., plain_dof]
     for i, d in turns:
-        out[..., i : i + 4] = 0.5 * np.einsum("...kj,...k->...j", _turn_basis(q[..., i : i + 4]), turn[..., d : d + 3])
+        out[..., i : i + 4] = 0.5 * np.einsum("...kj,...k->...j", turn_basis(q[..., i : i + 4]), turn[..., d : d + 3])
     return out
 
 
 def last_states(trajectory: Trajectory, dq: np.ndarray, dqd: np.ndarray) -> np.ndarray:
     """(batch, nq + nv): where copies end that start displaced; not finite where one breaks down."""
-    from .rollout import rollout
+    from .rollout import rolled_out
 
     i = trajectory._inputs
-    moved = rollout(
-        trajectory.model, State(i.q + dq, i.qd + dqd), i.u, steps=i.steps, force=i.force, threads=trajectory._threads,
-        on_nan="freeze", keep=False,
+    moved = rolled_out(
+        trajectory.model, State(i.q + dq, i.qd + dqd), i.u, i.steps, i.force, threads=trajectory._threads, on_nan="freeze",
+        keep=False, warns=False,
     )  # fmt: skip
     last = np.concatenate([moved.last.q, moved.last.qd], axis=-1)
     last[moved.status >= 0] = np.inf
@@ -151,6 +152,6 @@ def _changes(copies: Trajectory, middle: np.ndarray, distance: float) -> tuple[n
     free = distance * free_directions(copies, wish)
     is_turn = (np.arange(i.batch) % many < DIRECTIONS)[:, None]
     dq, dqd = np.where(is_turn, displaced(model, i.q, free), 0.0), np.where(is_turn, 0.0, RATE * free)
-    said = np.concatenate([x[-1] for x in tangents(copies, dq, dqd, None, None, {})[:2]], axis=-1)
+    said = np.concatenate([x[-1] for x in tangents(copies, {"q": dq, "qd": dqd}, {})[:2]], axis=-1)
     with np.errstate(invalid="ignore"):
         return said, last_states(copies, dq, dqd) - middle, middle - last_states(copies, -dq, -dqd)

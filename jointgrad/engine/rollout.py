@@ -17,6 +17,8 @@ from ..model.arrays import Compared, Model, State, byte_count, checked_model, de
 from ..model.errors import InputError, SimulationError, UnsettledWarning, warn_caller
 from ..model.renamed import ByName
 from .contact_records import source_names
+from .gradients import Exact, MovingImpacts
+from .gradients.segments import Bars
 from .runtime import (
     CHUNK,
     Lent,
@@ -44,6 +46,7 @@ OUTPUTS = {
 # of these, what belongs to the step that led to a state
 LOADS = ("contact.force", "contact.torque")
 WRT = ("state", "u", "force", "params")
+MEANINGS, EXACT = (Exact, MovingImpacts), Exact()
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +76,7 @@ def fingerprint(array: np.ndarray) -> tuple[int, ...]:
 
 
 @dataclass(slots=True)
-class _Inputs:
+class Inputs:
     """What a rollout starts from, all with a batch axis."""
 
     q: np.ndarray
@@ -88,7 +91,7 @@ class _Inputs:
     def batch(self) -> int:
         return self.q.shape[0]
 
-    def guarded(self, start: tuple[np.ndarray, np.ndarray] | None, u: Any) -> _Inputs:
+    def guarded(self, start: tuple[np.ndarray, np.ndarray] | None, u: Any) -> Inputs:
         """Safe from those who write to their arrays afterwards: small ones are copied, and a change of a large one will be noticed.
         (100 steps of 256 Laikagos, controls of 2.5 MB: to copy them costs 10 %, to notice a change 1 %.) start: q and qd where
         they are kept already; u: as given, or None."""
@@ -107,7 +110,7 @@ class _Inputs:
                 kept[name] = array.copy()
             else:
                 prints[name] = fingerprint(array)
-        return _Inputs(**kept, steps=self.steps, is_batched=self.is_batched, prints=prints)
+        return Inputs(**kept, steps=self.steps, is_batched=self.is_batched, prints=prints)
 
     def check(self) -> None:
         for name, before in self.prints.items():
@@ -254,25 +257,31 @@ def rollout(
     memory: int | str | None = None,
     on_nan: str = "raise",
     keep: bool = True,
+    gradient: Exact | MovingImpacts = EXACT,
 ) -> Trajectory:
     """T steps from a state under controls u (T, batch, nu), or uncontrolled for `steps` steps.
 
     force: (T, batch, n_links, 6), or without the time axis where it stays the same. outputs: names from OUTPUTS; contact.force
     and contact.torque (about the centre of mass) are those of the step that led to a state, zero for the first. memory:
     what may be kept for the way back, such as "64 MB". on_nan: "raise" names what went wrong; "freeze" keeps that
-    environment's last good state, from which later steps try again. keep=False keeps the last state only.
+    environment's last good state, from which later steps try again. keep=False keeps the last state only. gradient: what
+    derivatives of this motion mean, `jg.Exact()` or `jg.MovingImpacts()` (docs/gradients.md).
 
     What its derivatives need is safe: the arrays that a trajectory shows are read-only, and of those it was given (state, u,
     force) small ones are copied, while to change a large one in place before derivatives are taken is an error.
     """
-    return rolled_out(model, state, u, steps, force, outputs, threads, memory, on_nan, keep, is_guarded=True)
+    check_meaning(gradient)
+    motion = rolled_out(model, state, u, steps, force, outputs, threads, memory, on_nan, keep, is_guarded=True)
+    motion.gradient = gradient
+    return motion
 
 
 def rolled_out(
     model: Model, state: State, u: Any, steps: int | None, force: Any, outputs: Sequence[str] = (), threads: int | None = None,
-    memory: int | str | None = None, on_nan: str = "raise", keep: bool = True, is_guarded: bool = False,
+    memory: int | str | None = None, on_nan: str = "raise", keep: bool = True, is_guarded: bool = False, warns: bool = True,
 ) -> Trajectory:  # fmt: skip
-    """The same on the caller's own arrays, for those who see to it that nobody writes to them."""
+    """The same on the caller's own arrays, for those who see to it that nobody writes to them. Copies that we make of a user's
+    motion do not warn: that one did, and environments of copies have other numbers."""
     check_options(model, threads, on_nan)
     check_flag("keep", keep)
     budget = byte_count(memory)
@@ -289,7 +298,8 @@ def rolled_out(
         _check_values(model, inputs)
         if on_nan == "raise":
             raise SimulationError(_explanation(trajectory))
-    _warn_of_sweeps(trajectory)
+    if warns:
+        _warn_of_sweeps(trajectory)
     if is_guarded:
         trajectory._inputs = inputs.guarded((trajectory._q[0], trajectory._qd[0]) if keep else None, u)
     return trajectory
@@ -309,6 +319,11 @@ def known_motion(
     )
 
 
+def check_meaning(gradient: Any) -> None:
+    if not isinstance(gradient, MEANINGS):
+        raise InputError(f"gradient must be jg.Exact() or jg.MovingImpacts(), but is {shown(gradient)}")
+
+
 def check_options(model: Model, threads: int | None, on_nan: str) -> None:
     if type(model) is not Model:
         checked_model(model)
@@ -318,13 +333,13 @@ def check_options(model: Model, threads: int | None, on_nan: str) -> None:
         raise InputError(f'on_nan must be "raise" or "freeze", but is {shown(on_nan)}')
 
 
-def _check_values(model: Model, inputs: _Inputs) -> None:
+def _check_values(model: Model, inputs: Inputs) -> None:
     for name in ("q", "qd", "u", "force"):
         check_finite(f"state.{name}" if name.startswith("q") else name, getattr(inputs, name))
     check_quaternions(model, inputs.q)
 
 
-def _checked_inputs(model: Model, state: State, u: Any, steps: int | None, force: Any) -> _Inputs:
+def _checked_inputs(model: Model, state: State, u: Any, steps: int | None, force: Any) -> Inputs:
     q, qd, is_batched = checked_state(model, state)
     batch = (q.shape[0],) if is_batched else ()
     if steps is not None:
@@ -345,10 +360,10 @@ def _checked_inputs(model: Model, state: State, u: Any, steps: int | None, force
         shape: tuple = (*batch, model.n_links, 6) if np.ndim(force) == ndim else (steps, *batch, model.n_links, 6)
         force = checked("force", force, shape)
         force = force.reshape(*force.shape[: force.ndim - ndim], q.shape[0], model.n_links, 6)
-    return _Inputs(q, qd, u, force, int(steps or 0), is_batched)
+    return Inputs(q, qd, u, force, int(steps or 0), is_batched)
 
 
-def empty_outputs(model: Model, inputs: _Inputs, names: Iterable[str]) -> dict[str, np.ndarray]:
+def empty_outputs(model: Model, inputs: Inputs, names: Iterable[str]) -> dict[str, np.ndarray]:
     """Room for named outputs; nothing has touched before the first step."""
     shape = (inputs.steps + 1, inputs.batch, model.n_links)
     found = {o: np.empty((*shape, *OUTPUTS[o])) for o in names}
@@ -371,7 +386,7 @@ class Trajectory:
     def __init__(
         self,
         model: Model,
-        inputs: _Inputs,
+        inputs: Inputs,
         schedule: Schedule | None,
         outputs: tuple[str, ...],
         threads: int,
@@ -379,6 +394,7 @@ class Trajectory:
     ) -> None:
         """Runs the motion, unless all its states are `known`."""
         self.model, self._inputs, self._schedule, self._threads = model, inputs, schedule, threads
+        self.gradient: Exact | MovingImpacts = EXACT
         shape = (inputs.batch,)
         self.status = np.empty(shape, dtype=np.int64)
         self.status.fill(-1)
@@ -500,7 +516,7 @@ class Trajectory:
         wrt = checked_names("wrt", wrt, WRT)
         state_bars, each = self._state_bars(q_bar, qd_bar)
         output_bars = self._output_bars(checked_mapping("bars", bars))
-        return _Reverse(self, self._schedule, state_bars, each, output_bars, wrt).gradient()
+        return self.gradient.pulled_back(self, Bars(state_bars[0], state_bars[1], each, output_bars), wrt)
 
     def _state_bars(self, q_bar: Any, qd_bar: Any) -> tuple[list[np.ndarray | None], bool]:
         i, model = self._inputs, self.model
@@ -522,17 +538,15 @@ class Trajectory:
             found.append(array)
         return found, each
 
-    def _output_bars(self, bars: Mapping[str, Any]) -> list[np.ndarray | None]:
+    def _output_bars(self, bars: Mapping[str, Any]) -> dict[str, np.ndarray]:
         i = self._inputs
         batch = (i.batch,) if i.is_batched else ()
         checked_names("bars", tuple(bars), OUTPUTS, "output")
-        found: list[np.ndarray | None] = []
-        for o, shape in OUTPUTS.items():
-            bar = None
-            if o in bars:
-                bar = checked(f'bars["{o}"]', bars[o], (i.steps + 1, *batch, self.model.n_links, *shape))
-                check_finite(f'bars["{o}"]', bar)
-            found.append(bar)
+        found = {}
+        for name, bar in bars.items():
+            shape = (i.steps + 1, *batch, self.model.n_links, *OUTPUTS[name])
+            found[name] = checked(f'bars["{name}"]', bar, shape)
+            check_finite(f'bars["{name}"]', found[name])
         return found
 
     # forward mode -------------------------------------------------------------------------------------------------------
@@ -548,11 +562,10 @@ class Trajectory:
     ) -> Any:
         """Directional derivatives of all states, (q, qd), for directions of the start, the controls, outside forces,
         parameters. With names of outputs, their derivatives come third, in a dict."""
-        from .tangent import tangents
-
         self._inputs.check()
         names = checked_names("outputs", () if outputs is None else outputs, OUTPUTS, "output")
-        dq, dqd, found = tangents(self, q, qd, u, force, checked_mapping("params", params), names)
+        dots = {"q": q, "qd": qd, "u": u, "force": force}
+        dq, dqd, found = self.gradient.pushed_forward(self, dots, checked_mapping("params", params), names)
         return (dq, dqd) if outputs is None else (dq, dqd, found)
 
     # trust --------------------------------------------------------------------------------------------------------------
@@ -566,21 +579,19 @@ class Trajectory:
         return certificate_of(self, distance)
 
 
+def exact_gradient(trajectory: Trajectory, bars: Bars, wrt: Sequence[str]) -> Gradient:
+    """Of what was computed."""
+    return _Reverse(trajectory, bars, wrt).gradient()
+
+
 class _Reverse:
     """One pass back: the arrays that it fills, and the work on a share of the batch."""
 
-    def __init__(
-        self,
-        trajectory: Trajectory,
-        schedule: Schedule,
-        state_bars: list,
-        each: bool,
-        output_bars: list,
-        wrt: Sequence[str],
-    ) -> None:
+    def __init__(self, trajectory: Trajectory, bars: Bars, wrt: Sequence[str]) -> None:
         i, model = trajectory._inputs, trajectory.model
-        self.trajectory, self.schedule, self.inputs, self.model = trajectory, schedule, i, model
-        self.state_bars, self.each, self.output_bars, self.wrt = state_bars, each, output_bars, wrt
+        self.trajectory, self.inputs, self.model = trajectory, i, model
+        self.schedule = trajectory._schedule or every_step()
+        self.bars, self.wrt = bars, wrt
         self.q0_bar, self.qd0_bar = np.empty_like(i.q), np.empty_like(i.qd)
         self.u_bar = np.empty_like(i.u) if "u" in wrt and i.u is not None else None
         self.force_bar = (
@@ -622,16 +633,15 @@ class _Reverse:
         t = self.trajectory
         one.take_params(self.model)
         t._describe(one, first, last)
-        one.integers("output_bar")[:] = [address(a) for a in self.output_bars]
+        one.integers("output_bar")[:] = [address(self.bars.outputs.get(o)) for o in OUTPUTS]
         one.integers("param_bar")[:] = [address(self.params_bar.get(n)) for n in NAMED_PARAMS]
-        for field_, bar in zip(OUTPUT, self.output_bars, strict=True):
-            if bar is None:
+        for field_, name in zip(OUTPUT, OUTPUTS, strict=True):
+            if name not in self.bars.outputs:
                 one.frame.table(f"output_bar.{field_}")[:] = 0.0
-        given = [o for o, bar in zip(OUTPUTS, self.output_bars, strict=True) if bar is not None]
         one.set(
             q=address(t._q), qd=address(t._qd), interval=self.schedule.interval, status=0,
-            **wanted(given), wants_params=int(self.sums is not None),
-            q_bar=address(self.state_bars[0]), qd_bar=address(self.state_bars[1]), each=int(self.each),
+            **wanted(self.bars.outputs), wants_params=int(self.sums is not None),
+            q_bar=address(self.bars.q), qd_bar=address(self.bars.qd), each=int(self.bars.each),
             u_bar=address(self.u_bar), force_bar=address(self.force_bar), q0_bar=address(self.q0_bar),
             qd0_bar=address(self.qd0_bar), params_sum=address(self.sums),
         )  # fmt: skip

@@ -13,8 +13,8 @@ from .drive import damper_force, position_force, settings_of, torque_force, velo
 from .stages.contact.margins import FAR, between, is_near, replaced, smaller, weight_of
 from .stages.grafts.points import first_node, margin_at
 
-# of the weights in a signature, those of actuators, tendons and nodes; margins.py has those below zero
-OF_ACTUATORS, OF_TENDONS, OF_NODES = -4, -5, -6
+# of the weights in a signature, those of actuators, tendons and nodes; margins.py has those from -1 to -5
+OF_ACTUATORS, OF_TENDONS, OF_NODES = -6, -7, -8
 
 
 def share_between(x, low, high):

@@ -16,20 +16,16 @@ if TYPE_CHECKING:
 
 
 def tangents(
-    trajectory: Trajectory,
-    q: Any,
-    qd: Any,
-    u: Any,
-    force: Any,
-    params: Mapping[str, Any],
-    outputs: tuple[str, ...] = (),
+    trajectory: Trajectory, dots: Mapping[str, Any], params: Mapping[str, Any], outputs: tuple[str, ...] = ()
 ) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
-    """Tangents of all states, (T+1, batch, nq) and (T+1, batch, nv), and of named outputs."""
+    """Tangents of all states, (T+1, batch, nq) and (T+1, batch, nv), and of named outputs, for directions of q, qd, u and force
+    (those that are not there are zero) and of parameters."""
     from .rollout import OUTPUTS, empty_outputs, wanted
 
     i, model = trajectory._inputs, trajectory.model
     batch = (i.batch,) if i.is_batched else ()
-    dots = {
+    q, qd, u, force = (dots.get(name) for name in ("q", "qd", "u", "force"))
+    given = {
         "q0_dot": _direction("q", q, (*batch, model.nq)),
         "qd0_dot": _direction("qd", qd, (*batch, model.nv)),
         "u_dot": _direction("u", u, (i.steps, *batch, model.nu)),
@@ -50,7 +46,7 @@ def tangents(
             q=address(values[0]), qd=address(values[1]), q_dot=address(found[0]), qd_dot=address(found[1]),
             q_last=address(values[0][-1]), qd_last=address(values[1][-1]),
             q_last_dot=address(found[0][-1]), qd_last_dot=address(found[1][-1]),
-            interval=1, status=0, **wanted(outputs), **{name: address(dot) for name, dot in dots.items()},
+            interval=1, status=0, **wanted(outputs), **{name: address(dot) for name, dot in given.items()},
         )  # fmt: skip
 
     trajectory._pass("rollout", lambda: worker(model, parts=2), describe)

@@ -150,7 +150,7 @@ def load_weights(model: Model, path: str | Path) -> Model:
     """
     checked_model(model)
     expected = _expected(model)
-    arrays = _read_safetensors(path, expected) if _is_safetensors(path) else _read_npz(path, expected)
+    arrays = read_safetensors(path, expected) if _is_safetensors(path) else _read_npz(path, expected)
     for g, blueprint in enumerate(model.topology.grafts):
         for n in range(len(blueprint.first_weights)):
             names = [f"{g}.{n}.{k}" for k in range(len(blueprint.sizes) - 1)]
@@ -216,7 +216,7 @@ def _safetensors() -> Any:
     return safetensors.numpy
 
 
-def _read_safetensors(path: str | Path, expected: Mapping[str, tuple[int, ...]]) -> dict[str, np.ndarray]:
+def read_safetensors(path: str | Path, expected: Mapping[str, tuple[int, ...]]) -> dict[str, np.ndarray]:
     """The package checks header and offsets; shapes are compared before an array is read."""
     _safetensors()
     import safetensors

@@ -15,7 +15,7 @@ import numpy as np
 from .arguments import checked_count, checked_kind, shown
 from .errors import InputError
 from .names import unknown
-from .ranges import LONGEST, SHORTEST, parameters_with
+from .ranges import LONGEST, SHORTEST, highest_values, parameters_with
 from .renamed import ByName, current, with_current_names
 
 # joint kinds as the engine knows them; planar and universal joints are chains of these
@@ -217,11 +217,18 @@ class Model:
 
     def replace(self, values: Mapping[str, Any]) -> Model:
         """The same world with other parameters; a leading axis gives one value per environment."""
+        return self._replaced(values, may_be_negative=())
+
+    def _moved(self, values: Mapping[str, Any]) -> Model:
+        """The same for points of differences, which may be a little below zero where everything is smooth there."""
+        return self._replaced(values, SMOOTH_AT_ZERO)
+
+    def _replaced(self, values: Mapping[str, Any], may_be_negative: tuple[str, ...]) -> Model:
         params, batch = dict(self.params), self.batch
         if not isinstance(values, Mapping):
             raise InputError(f"values must be a mapping from names of parameters to arrays, but is {shown(values)}")
         for name, value in with_current_names(values).items():
-            array, leading = self._checked(name, value)
+            array, leading = self._checked(name, value, name in may_be_negative)
             if leading is not None:
                 if batch not in (None, leading):
                     raise InputError(f'"{name}" has {leading} environments, but other parameters have {batch}')
@@ -251,7 +258,7 @@ class Model:
         name = known_parameter(name)
         return self.params[name].shape == self.topology.shape_of(name)
 
-    def _checked(self, name: str, value: Any) -> tuple[np.ndarray, int | None]:
+    def _checked(self, name: str, value: Any, may_be_negative: bool) -> tuple[np.ndarray, int | None]:
         known_parameter(name)
         shape = self.topology.shape_of(name)
         array = np.asarray(value)
@@ -266,7 +273,8 @@ class Model:
         if bad.any():
             where = tuple(int(i) for i in np.argwhere(bad)[0])
             raise InputError(f'"{name}" is not finite: it contains {array[where]} at {where}')
-        check_physical(name, array, self.topology)
+        if not may_be_negative:
+            check_physical(name, array, self.topology)
         self._check_rows(name, array)
         return array, None if array.shape == shape else array.shape[0]
 
@@ -308,8 +316,9 @@ def is_narrow(limit: Any, margin: float) -> Any:
 
 
 NOT_NEGATIVE = (*(name for name in parameters_with(0.0, is_above=False) if name in PARAMS), "shape.size")
-# zero for most worlds, and smooth there: central differences ask for a little less, too
+# zero for most worlds, and smooth there: central differences may ask for a little less
 SMOOTH_AT_ZERO = ("link.drag_size", "world.density", "world.viscosity")
+HIGHEST = {name: most for name, most in highest_values().items() if name in PARAMS}
 POSITIVE = tuple(name for name in parameters_with(0.0, is_above=True) if name in PARAMS)
 # a range whose ends are exchanged leaves no place; that of a tendon may be a point, of which derivatives are asked
 RANGES = ("joint.limit", "actuator.control_limit", "actuator.force_limit")
@@ -339,8 +348,10 @@ def check_physical(name: str, array: np.ndarray, topology: Topology) -> None:
             at = tuple(int(i) for i in np.argwhere(bad)[0])
             raise InputError(f"{name}{_row_name(name, at[1], topology)} {reason.format(flat[at])}")
 
-    if name in NOT_NEGATIVE and name not in SMOOTH_AT_ZERO:
+    if name in NOT_NEGATIVE:
         refuse(flat < 0, "is negative ({:g}); it must be zero or more")
+    if name in HIGHEST:
+        refuse(flat > HIGHEST[name], f"is {{:g}}; it must be {HIGHEST[name]:g} or less")
     if name in POSITIVE:
         refuse(flat <= 0, "is {:g}; it must be more than zero")
     if name in RANGES:

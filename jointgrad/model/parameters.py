@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from .arrays import NOT_NEGATIVE, PARAMS, Model, known_parameter
+from .arrays import HIGHEST, NOT_NEGATIVE, PARAMS, Model, known_parameter
 from .checks import triangle_violation
 from .errors import InputError
 from .names import unknown
@@ -120,9 +120,9 @@ class _Numbers:
 
 
 def _natural(entry: Entry) -> tuple[float, float]:
-    """The bounds of an entry; what cannot be negative is not searched there."""
+    """The bounds of an entry, within what it can be at all."""
     low, high = entry.bounds
-    return (max(low, 0.0) if entry.name in NOT_NEGATIVE else low), high
+    return (max(low, 0.0) if entry.name in NOT_NEGATIVE else low), min(high, HIGHEST.get(entry.name, high))
 
 
 class _Body:

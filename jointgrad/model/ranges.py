@@ -79,10 +79,11 @@ def check_word(owner: str, what: str, value: Any, known: Iterable[str]) -> None:
 
 @dataclass(frozen=True)
 class Number:
-    """`count` numbers in a row (None: one), none below `low`; with is_above none at it, either."""
+    """`count` numbers in a row (None: one), none below `low` nor above `high`; with is_above none at `low`, either."""
 
     count: int | None = None
     low: float = -math.inf
+    high: float = math.inf
     is_above: bool = False
     may_be_infinite: bool = False
 
@@ -92,6 +93,8 @@ class Number:
             raise ModelError(f"{what} of {owner} is negative ({shown(value)}); it must be zero or more")
         if self.is_above and (array <= self.low).any():
             raise ModelError(f"{what} of {owner} is {shown(value)}; it must be more than zero")
+        if (array > self.high).any():
+            raise ModelError(f"{what} of {owner} is {shown(value)}; it must be {self.high:g} or less")
 
 
 @dataclass(frozen=True)
@@ -187,10 +190,10 @@ class Perhaps:
 
 
 ANY, POINT, NOT_BELOW_ZERO, ABOVE_ZERO = Number(), Number(3), Number(low=0.0), Number(low=0.0, is_above=True)
-UNBOUNDED = Number(may_be_infinite=True)
+UNBOUNDED, SHARE = Number(may_be_infinite=True), Number(low=0.0, high=1.0)
 
 PAIR = {
-    "friction": NOT_BELOW_ZERO, "torsion": NOT_BELOW_ZERO, "rolling": NOT_BELOW_ZERO, "restitution": NOT_BELOW_ZERO,
+    "friction": NOT_BELOW_ZERO, "torsion": NOT_BELOW_ZERO, "rolling": NOT_BELOW_ZERO, "restitution": SHARE,
     "baumgarte": NOT_BELOW_ZERO, "compliance": NOT_BELOW_ZERO, "softness": NOT_BELOW_ZERO, "margin": NOT_BELOW_ZERO,
     "max_push_out_speed": NOT_BELOW_ZERO, "stiffness": NOT_BELOW_ZERO, "damping": NOT_BELOW_ZERO,
     "exponent": ABOVE_ZERO, "static_friction": NOT_BELOW_ZERO,
@@ -234,7 +237,7 @@ FORM: dict[str, dict[str, Any]] = {
         "baumgarte": NOT_BELOW_ZERO, "compliance": NOT_BELOW_ZERO, "softness": NOT_BELOW_ZERO, "limit_margin": NOT_BELOW_ZERO,
     },
     "compile": {"unphysical": Word(("error", "warn")), "constraints": Flag(), "max_contacts": Perhaps(Whole(1))},
-    "ground": {"friction": Perhaps(NOT_BELOW_ZERO), "restitution": NOT_BELOW_ZERO, "height": ANY},
+    "ground": {"friction": Perhaps(NOT_BELOW_ZERO), "restitution": SHARE, "height": ANY},
 }  # fmt: skip
 
 
@@ -250,7 +253,15 @@ def check_form(kind: str, owner: str, values: Any) -> None:
 
 def parameters_with(low: float, is_above: bool) -> tuple[str, ...]:
     """Names of parameters, "link.mass", whose numbers have this lowest value."""
-    rules = ((f"{kind}.{what}", rule) for kind, rules in FORM.items() for what, rule in rules.items())
-    return tuple(
-        name for name, rule in rules if isinstance(rule, Number) and (rule.low, rule.is_above) == (low, is_above)
-    )
+    return tuple(name for name, rule in number_rules().items() if (rule.low, rule.is_above) == (low, is_above))
+
+
+def highest_values() -> dict[str, float]:
+    """The largest number that parameters may have, of those that have one."""
+    return {name: rule.high for name, rule in number_rules().items() if rule.high < math.inf}
+
+
+def number_rules() -> dict[str, Number]:
+    """Rules of numbers by their names as parameters, "link.mass"."""
+    rules = {f"{kind}.{what}": rule for kind, rules in FORM.items() for what, rule in rules.items()}
+    return {name: rule for name, rule in rules.items() if isinstance(rule, Number)}

@@ -16,14 +16,14 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from ..engine.gradients import Exact, MovingImpacts
 from ..engine.linearize import linearize
-from ..engine.rollout import rollout, step
+from ..engine.rollout import EXACT, rollout, step
+from ..engine.tangent_coordinates import difference
 from ..model.arrays import Model, State
 from ..model.errors import InputError, SimulationError
-from .impacts import impacts_of, moved
 from .progress import Callback, Progress, Result, Stop, Stopped
 from .solvers import Bounds, limits
-from .tangent import difference
 
 # factor by which the regularisation grows and shrinks, its least value above zero, and where the search gives up
 GROWTH, LEAST, MOST = 4.0, 1e-9, 1e12
@@ -115,7 +115,7 @@ class _Backward(NamedTuple):
 def ilqr(
     model: Model, start: State, cost: Cost, u0: Any, bounds: Bounds = None, stop: Stop | None = None,
     callback: Callback | None = None, step_sizes: int = 10, regularisation: float = 1e-6, tolerance: float = 1e-12,
-    feedback: bool = True, moving_impacts: bool = False,
+    feedback: bool = True, gradient: Exact | MovingImpacts = EXACT,
 ) -> Result:  # fmt: skip
     """Improve controls u0 (T, nu) until the expected gain is below `tolerance` of the cost. Bounds are those of the controls,
     numbers or arrays (nu,). The result's x is u, flattened; extra holds the Plan.
@@ -123,7 +123,7 @@ def ilqr(
     regularisation is added to the curvature by the controls, relative to its size; it grows while no step helps.
     feedback: whether the gains act while a step is tried. Where bodies meet a little sooner or later than planned they would act
     on a difference that is due to that alone: without them, the linear model says how the controls change.
-    moving_impacts: the Jacobians of steps that bounce know that the bounce moves in time (impacts.py).
+    gradient: what the Jacobians of steps mean, as in jg.rollout.
     """
     low, high = limits(bounds, model.nu)
     u = np.clip(_checked_controls(u0, model), low, high)
@@ -134,7 +134,7 @@ def ilqr(
     with progress.running():
         _accept(progress, plan)
         while True:
-            A, B = _jacobians(model, plan, moving_impacts)
+            A, B = _jacobians(model, plan, gradient)
             progress.count(0, 1)
             running, final = (
                 cost.running_expansion(plan.q[:-1], plan.qd[:-1], plan.u),
@@ -179,15 +179,14 @@ def _rolled(model: Model, start: State, cost: Cost, u: np.ndarray) -> Plan:
     return Plan(motion.q, motion.qd, u, float(total))
 
 
-def _jacobians(model: Model, plan: Plan, moving_impacts: bool) -> tuple[np.ndarray, np.ndarray]:
+def _jacobians(model: Model, plan: Plan, gradient: Exact | MovingImpacts) -> tuple[np.ndarray, np.ndarray]:
     """A (T, 2nv, 2nv) and B (T, 2nv, nu) of all steps."""
     parts: list[Sequence[np.ndarray]] = []
     for k in range(0, len(plan.u), CHUNK):
         at = slice(k, min(k + CHUNK, len(plan.u)))
         parts.append(linearize(model, State(plan.q[at], plan.qd[at]), plan.u[at]))  # type: ignore[arg-type]
     A, B = (np.concatenate([p[i] for p in parts]) for i in range(2))
-    found = impacts_of(model, plan.q, plan.qd, plan.u) if moving_impacts else []
-    return (moved(model, A, plan.q, plan.qd, found) if found else A), B
+    return gradient.jacobians(model, A, plan.q, plan.qd, plan.u), B
 
 
 def _backward(

@@ -16,11 +16,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..engine.rollout import Trajectory, known_motion, rollout
+from ..engine.gradients import Exact, MovingImpacts
+from ..engine.rollout import EXACT, Trajectory, known_motion, rollout
 from ..model.arrays import Model, State
 from ..model.errors import InputError
 from . import progress as _progress
-from .impacts import can_bounce, impacts_of, pulled_back
 from .progress import Callback, Result, Stop
 from .solvers import SGD, Adam, Bounds, Tried, descend, gauss_newton, lbfgs
 
@@ -162,16 +162,16 @@ class Shooting:
 
     def __init__(
         self, model: Model, start: State, controls: Parametrisation, loss: LossOf, outputs: Sequence[str] = (),
-        memory: str | int | None = None, threads: int | None = None, moving_impacts: bool = False,
+        memory: str | int | None = None, threads: int | None = None, gradient: Exact | MovingImpacts = EXACT,
     ) -> None:  # fmt: skip
-        """moving_impacts: derivatives through bounces that move in time (impacts.py), where the loss is of states alone."""
+        """gradient: what derivatives mean, as in jg.rollout."""
         if start.q.ndim != 1:
             raise InputError(f"start must be one state, without a batch axis, but q has shape {start.q.shape}")
         if model.batch is not None:
             raise InputError("shooting needs a model without parameters per environment")
         self.model, self.start, self.controls, self.loss = model, start, controls, loss
-        self.options = {"outputs": tuple(outputs), "memory": memory, "threads": threads}
-        self.n, self.moving_impacts = controls.n, moving_impacts and can_bounce(model)
+        self.options = {"outputs": tuple(outputs), "memory": memory, "threads": threads, "gradient": gradient}
+        self.n = controls.n
 
     def motions(self, x: np.ndarray, keep: bool = True) -> Trajectory:
         """Motions of points x (batch, n); lost ones are frozen, see Trajectory.status."""
@@ -203,29 +203,10 @@ class Shooting:
         keep = ~is_lost[:, None]
         q_bar, qd_bar = (None if b is None else np.where(keep, b, 0.0) for b in (loss.q_bar, loss.qd_bar))
         bars = {n: np.where(keep.reshape(-1, *(1,) * (b.ndim - 2)), b, 0.0) for n, b in loss.bars.items()}
-        if self.moving_impacts and not bars:
-            u_bar = self._through_impacts(motion, q_bar, qd_bar)
-        else:
-            u_bar = motion.backward(q_bar, qd_bar, bars, wrt=("u",)).u
+        u_bar = motion.backward(q_bar, qd_bar, bars, wrt=("u",)).u
         x_bar = self.controls.pull(u_bar if loss.u_bar is None else u_bar + loss.u_bar)
         x_bar[is_lost] = 0.0
         return x_bar
-
-    def _through_impacts(self, motion: Trajectory, q_bar: np.ndarray | None, qd_bar: np.ndarray | None) -> np.ndarray:
-        """As Trajectory.backward, motion by motion: each bounces at its own times. Equal neighbours go back together."""
-        q, qd, u = motion.q, motion.qd, motion.u
-        assert u is not None
-        bars = [_over_time(bar, like) for bar, like in ((q_bar, q), (qd_bar, qd))]
-        u_bar, first = np.empty_like(u), 0
-        while first < len(q[0]):
-            last = first + 1
-            while last < len(q[0]) and np.array_equal(u[:, last], u[:, first]):
-                last += 1
-            one = q[:, first], qd[:, first], u[:, first]
-            own = (bar[:, first:last] for bar in bars)
-            u_bar[:, first:last] = pulled_back(self.model, *one, *own, impacts_of(self.model, *one))
-            first = last
-        return u_bar
 
     def residuals(self, x: np.ndarray) -> np.ndarray:
         return self.tried(x).residuals
@@ -260,6 +241,7 @@ class Shooting:
         else:
             states = motion.q[:, envs], motion.qd[:, envs]
             again, rolled = known_motion(self.model, states, motion.u[:, envs]), 0  # type: ignore[index]
+            again.gradient = motion.gradient
         is_lost = ~np.isfinite(r[envs]).all(-1)
         J[tuple(np.transpose(wanted))] = self._pulled(again, _side_by_side(seeds), is_lost)
         return J, rolled, len(wanted)
@@ -273,16 +255,6 @@ def _of(loss: Loss, env: int) -> Loss:
 
     bars = {name: own(bar, 1) for name, bar in loss.bars.items()}
     return Loss(loss.value, own(loss.q_bar, -2), own(loss.qd_bar, -2), bars, own(loss.u_bar, 1))  # type: ignore[arg-type]
-
-
-def _over_time(bar: np.ndarray | None, like: np.ndarray) -> np.ndarray:
-    """Cotangents of all states, from those of all, of the last, or none."""
-    if bar is not None and bar.ndim == 3:
-        return bar
-    whole = np.zeros_like(like)
-    if bar is not None:
-        whole[-1] = bar
-    return whole
 
 
 def _side_by_side(seeds: Sequence[Loss]) -> Loss:

@@ -23,6 +23,10 @@ from .second_opinion import opinions
 HISTORY = ("method", "seed", "iteration", "evaluations", "gradients", "seconds", "loss", "best")
 
 
+def meaning(moving_impacts: bool) -> jg.Exact | jg.MovingImpacts:
+    return jg.MovingImpacts() if moving_impacts else jg.Exact()
+
+
 @dataclass(frozen=True)
 class Task:
     """Bring coordinates `at` of the last state to a target by controls of some actuators."""
@@ -57,7 +61,7 @@ class Task:
             brake=steps,
         )
         loss = final_position(self.at, self.target, self.model, self.kind)
-        return Shooting(self.model, self.start, controls, loss, moving_impacts=moving_impacts)
+        return Shooting(self.model, self.start, controls, loss, gradient=meaning(moving_impacts))
 
     def start_controls(self, seed: int) -> np.ndarray:
         """(T, nu), the same for every method."""
@@ -203,7 +207,9 @@ def _by_ilqr(task: Task, method: Method, u0: np.ndarray, stop: Stop) -> tuple[Re
         return losses[-1] <= task.accuracy
 
     long = Stop(iterations=stop.iterations, seconds=stop.seconds)
-    found = ilqr(model, task.start, cost, u0, (low, high), long, rms, moving_impacts=method.moving_impacts, **settings)
+    found = ilqr(
+        model, task.start, cost, u0, (low, high), long, rms, gradient=meaning(method.moving_impacts), **settings
+    )
     history = found.history
     best = list(np.minimum.accumulate(losses))
     history = History(history.evaluations, history.gradients, history.seconds, losses, best)

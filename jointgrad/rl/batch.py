@@ -55,11 +55,12 @@ class Batch:
             return
         generators = [self.generators[k] for k in chosen]
         self._redraw(chosen, generators)
-        q, qd, age, action = (x.copy() for x in (self.now.q, self.now.qd, self.now.age, self.now.action))
-        starts = [self.task.start(rng, 1) for rng in generators]
-        q[chosen], qd[chosen] = (np.concatenate(parts) for parts in zip(*starts, strict=True))
+        now = self.now
+        q, qd, age, action, goal = (x.copy() for x in (now.q, now.qd, now.age, now.action, now.goal))
+        starts = [(*self.task.start(rng, 1), self.task.goals(rng, 1)) for rng in generators]
+        q[chosen], qd[chosen], goal[chosen] = (np.concatenate(parts) for parts in zip(*starts, strict=True))
         age[chosen], action[chosen] = 0, 0.0
-        self.now = Moment(q, qd, action, age, self._outputs_at_start(State(q, qd), chosen))
+        self.now = Moment(q, qd, action, age, self._outputs_at_start(State(q, qd), chosen), goal)
 
     def step(self, action: Any, idle: np.ndarray | None = None) -> Result:
         """Move all environments under actions (count, nu), which `idle` rows ignore. Where numbers would not stay finite, the
@@ -68,15 +69,21 @@ class Batch:
             raise InputError(f"environment {self.now.age.argmin()} has not begun: reset it before the first step")
         before, task = self.now, self.task
         action = self._checked(action, idle)
+        state, outputs, is_lost = self._moved(action)
+        self.now = Moment(state.q, state.qd, action, before.age + 1, outputs, before.goal)
+        terms = task.terms(before, self.now)
+        self._push()
+        terminated = task.fallen(self.now) | is_lost
+        return Result(total(terms), terminated, {**terms, **task.measures(before, self.now)})
+
+    def _moved(self, action: np.ndarray) -> tuple[State, dict[str, np.ndarray], np.ndarray]:
+        """States and outputs after an action was held, and where numbers would not stay finite."""
+        now, task = self.now, self.task
         motion = rollout(
-            self.model, State(before.q, before.qd), np.ascontiguousarray(held(action, task.hold)), outputs=task.outputs,
+            self.model, State(now.q, now.qd), np.ascontiguousarray(held(action, task.hold)), outputs=task.outputs,
             threads=self.threads, on_nan="freeze", keep=False,
         )  # fmt: skip
-        outputs = {name: motion.outputs[name][-1] for name in task.outputs}
-        self.now = Moment(motion.last.q, motion.last.qd, action, before.age + 1, outputs)
-        terms = task.terms(before, self.now)
-        terminated = task.fallen(self.now) | (motion.status >= 0)
-        return Result(total(terms), terminated, {**terms, **task.measures(before, self.now)})
+        return motion.last, {name: motion.outputs[name][-1] for name in task.outputs}, motion.status >= 0
 
     def _checked(self, action: Any, idle: np.ndarray | None) -> np.ndarray:
         # a copy: the moment keeps it, and the caller may write the next one into the same array
@@ -85,6 +92,11 @@ class Batch:
             array = np.where(idle[:, None], 0.0, array)
         check_finite("action", array)
         return array
+
+    def _push(self) -> None:
+        if self.randomise is not None and self.randomise.push:
+            kicks = [self.randomise.kick(rng, self.task.model, 1) for rng in self.generators]
+            self.now = self.now._replace(qd=self.now.qd + np.concatenate(kicks))
 
     def _redraw(self, chosen: np.ndarray, generators: Sequence[np.random.Generator]) -> None:
         """Other parameters for some environments."""

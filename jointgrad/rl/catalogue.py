@@ -12,12 +12,16 @@ from .ant import Ant
 from .cart_pole import CartPole
 from .humanoid import Humanoid
 from .pendulum import Pendulum
+from .quadruped import A1, Go2, Laikago
 from .reacher import Reacher
 from .runners import HalfCheetah, Hopper, Walker
 from .task import Task
 
 TASKS: Mapping[str, type[Task]] = MappingProxyType(
-    {task.name: task for task in (Ant, CartPole, HalfCheetah, Hopper, Humanoid, Pendulum, Reacher, Walker)}
+    {
+        task.name: task
+        for task in (A1, Ant, CartPole, Go2, HalfCheetah, Hopper, Humanoid, Laikago, Pendulum, Reacher, Walker)
+    }
 )
 
 

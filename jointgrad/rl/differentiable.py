@@ -27,13 +27,14 @@ class DifferentiableTask:
         self.task, self.params = task, params
         self.simulator = Simulator(task.model, threads=threads, on_nan=on_nan)
 
-    def start(self, rng: np.random.Generator, batch: int) -> Moment:
+    def start(self, rng: np.random.Generator, batch: int, ease: float = 0.0) -> Moment:
         """Where episodes begin, in float64."""
         state = self.task.start(rng, batch)
-        return self.moment(torch.tensor(state.q), torch.tensor(state.qd))
+        goal = torch.tensor(self.task.goals(rng, batch, ease))
+        return self.moment(torch.tensor(state.q), torch.tensor(state.qd), goal)
 
-    def moment(self, q: Tensor, qd: Tensor) -> Moment:
-        """An episode that begins in a given state, (batch, nq) and (batch, nv)."""
+    def moment(self, q: Tensor, qd: Tensor, goal: Tensor | None = None) -> Moment:
+        """An episode that begins in a given state, (batch, nq) and (batch, nv), with a goal (batch, n_goals), else zero."""
         names = self.task.outputs
         placed = tuple(name for name in names if name not in LOADS)
         blank, outputs = self.task.blank(len(q)), {}
@@ -41,7 +42,9 @@ class DifferentiableTask:
             found = self.simulator.rollout(q, qd, params=self.params, steps=0, outputs=placed).outputs
             outputs = {name: value[0] for name, value in found.items()}
         loads = {name: torch.from_numpy(blank.outputs[name]) for name in names if name in LOADS}
-        return Moment(q, qd, torch.from_numpy(blank.action), torch.from_numpy(blank.age), outputs | loads)
+        action, age = torch.from_numpy(blank.action), torch.from_numpy(blank.age)
+        goal = torch.from_numpy(blank.goal) if goal is None else goal
+        return Moment(q, qd, action, age, outputs | loads, goal)
 
     def observe(self, now: Moment) -> Tensor:
         return self.task.observe(now)
@@ -54,5 +57,5 @@ class DifferentiableTask:
             before.q, before.qd, held(action, task.hold), params=self.params, outputs=task.outputs, only_last=True
         )
         outputs = {name: motion.outputs[name][-1] for name in task.outputs}
-        now = Moment(motion.q, motion.qd, action, before.age + 1, outputs)
+        now = Moment(motion.q, motion.qd, action, before.age + 1, outputs, before.goal)
         return Step(now, task.observe(now), task.reward(before, now), task.fallen(now))

@@ -18,18 +18,22 @@ from .task import Moment, Step, Task
 def start(task: Task, rng: np.random.Generator, batch: int, params: Mapping[str, Any] | None = None) -> Moment:
     """Where episodes begin."""
     state = task.start(rng, batch)
-    return moment(task, jnp.asarray(state.q), jnp.asarray(state.qd), params)
+    goal = jnp.asarray(task.goals(rng, batch))
+    return moment(task, jnp.asarray(state.q), jnp.asarray(state.qd), params, goal)
 
 
-def moment(task: Task, q: jax.Array, qd: jax.Array, params: Mapping[str, Any] | None = None) -> Moment:
-    """An episode that begins in a given state, (batch, nq) and (batch, nv)."""
+def moment(
+    task: Task, q: jax.Array, qd: jax.Array, params: Mapping[str, Any] | None = None, goal: jax.Array | None = None
+) -> Moment:
+    """An episode that begins in a given state, (batch, nq) and (batch, nv), with a goal (batch, n_goals), else zero."""
     blank = task.blank(len(q))
     placed = tuple(name for name in task.outputs if name not in LOADS)
     outputs = {name: jnp.asarray(blank.outputs[name]) for name in task.outputs}
     if placed:
         found = rollout(task.model, q, qd, params=params, steps=0, outputs=placed).outputs
         outputs |= {name: value[0] for name, value in found.items()}
-    return Moment(q, qd, jnp.asarray(blank.action), jnp.asarray(blank.age), outputs)
+    goal = jnp.asarray(blank.goal) if goal is None else goal
+    return Moment(q, qd, jnp.asarray(blank.action), jnp.asarray(blank.age), outputs, goal)
 
 
 def step(task: Task, before: Moment, action: jax.Array, params: Mapping[str, Any] | None = None) -> Step:
@@ -37,5 +41,5 @@ def step(task: Task, before: Moment, action: jax.Array, params: Mapping[str, Any
     controls = held(action.astype(before.q.dtype), task.hold)
     motion = rollout(task.model, before.q, before.qd, controls, params=params, outputs=task.outputs, only_last=True)
     outputs = {name: motion.outputs[name][-1] for name in task.outputs}
-    now = Moment(motion.q, motion.qd, controls[0], before.age + 1, outputs)
+    now = Moment(motion.q, motion.qd, controls[0], before.age + 1, outputs, before.goal)
     return Step(now, task.observe(now), task.reward(before, now), task.fallen(now))

@@ -8,24 +8,31 @@ from typing import Any
 
 import numpy as np
 
-from ..model.arrays import Model
+from ..model.arrays import FREE, Model
 from ..model.errors import InputError
 from ..model.names import unknown
+
+# pushes per action
+PUSHES = 1 / 150
 
 
 @dataclass(frozen=True)
 class Randomisation:
-    """By which share parameters differ: a factor between 1 - share and 1 + share, even between the two."""
+    """By which share parameters differ: a factor between 1 - share and 1 + share, even between the two. And how hard a robot
+    with a free base is pushed now and then."""
 
     mass: float = 0.0  # of each link, and its inertia with it
     friction: float = 0.0  # of all pairs that touch, by one factor
     gain: float = 0.0  # of each actuator, and its damping with it
+    push: float = (
+        0.0  # the most by which a velocity of the base changes at once, m/s and rad/s; every 150 actions or so
+    )
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            share = getattr(self, field.name)
-            if not 0 <= share < 1:
-                raise InputError(f"{field.name} of Randomisation must be from 0 to below 1, but is {share!r}")
+            share, most = getattr(self, field.name), np.inf if field.name == "push" else 1
+            if not 0 <= share < most:
+                raise InputError(f"{field.name} of Randomisation must be from 0 to below {most}, but is {share!r}")
 
     def draw(self, rng: np.random.Generator, model: Model) -> dict[str, np.ndarray]:
         """Parameters of one environment; all numbers are drawn whatever the shares, so that one share moves one thing."""
@@ -34,9 +41,17 @@ class Randomisation:
         gain = self._factors(rng, self.gain, model.nu)
         factors = {
             "link.mass": mass, "link.inertia": mass[:, None], "pair.friction": friction,
-            "actuator.gain": gain, "actuator.damping": gain,
+            "actuator.gain": gain, "actuator.damping": gain, "actuator.bias": gain[:, None],
         }  # fmt: skip
         return {name: model.params[name] * factor for name, factor in factors.items()}
+
+    def kick(self, rng: np.random.Generator, model: Model, batch: int) -> np.ndarray:
+        """What pushes add to the rates of robots with a free base, (batch, nv): mostly nothing."""
+        found = np.zeros((batch, model.nv))
+        if self.push and FREE in model.topology.tree["kind"][: model.topology.tree["q"].index(0) + 1]:
+            is_pushed, way = rng.random((batch, 1)) < PUSHES, rng.uniform(-1.0, 1.0, (batch, 6))
+            found[:, :6] = np.where(is_pushed, self.push * way * (1, 1, 0, 1, 1, 1), 0.0)
+        return found
 
     @staticmethod
     def _factors(rng: np.random.Generator, share: float, count: int) -> np.ndarray:

@@ -27,7 +27,8 @@ class Moment(NamedTuple):
     """All that a task may look at, one row per environment.
 
     q (batch, nq), qd (batch, nv); action (batch, nu) that led here, zero at the start; age (batch,), how many actions there
-    were; outputs, those that the task asks for, by name, (batch, n_links, ...).
+    were; outputs, those that the task asks for, by name, (batch, n_links, ...); goal (batch, n_goals), what was drawn for the
+    episode to reach, such as a speed.
     """
 
     q: Array
@@ -35,6 +36,7 @@ class Moment(NamedTuple):
     action: Array
     age: Array
     outputs: Mapping[str, Array]
+    goal: Array
 
 
 class Step(NamedTuple):
@@ -63,6 +65,7 @@ class Task:
 
     name: ClassVar[str] = ""
     outputs: ClassVar[tuple[str, ...]] = ()
+    n_goals: ClassVar[int] = 0
 
     # what a task says of itself -----------------------------------------------------------------------------------------
 
@@ -73,6 +76,11 @@ class Task:
     def start(self, rng: np.random.Generator, batch: int) -> State:
         """States in which episodes begin."""
         raise NotImplementedError
+
+    def goals(self, rng: np.random.Generator, batch: int, ease: float = 0.0) -> np.ndarray:
+        """What episodes are to reach, (batch, n_goals); nothing, unless a task says otherwise. ease: 1 asks for what is learned
+        first, 0 for the whole task."""
+        return np.zeros((batch, self.n_goals))
 
     def observe(self, now: Moment) -> Array:
         """What a policy sees, (batch, n)."""
@@ -119,7 +127,8 @@ class Task:
         """The moment in which the world was described, with zeros for outputs."""
         state, n = self.model.initial_state(batch), self.model.n_links
         outputs = {name: np.zeros((batch, n, *OUTPUTS[name])) for name in self.outputs}
-        return Moment(state.q, state.qd, np.zeros((batch, self.model.nu)), np.zeros(batch, dtype=np.int64), outputs)
+        action, age = np.zeros((batch, self.model.nu)), np.zeros(batch, dtype=np.int64)
+        return Moment(state.q, state.qd, action, age, outputs, np.zeros((batch, self.n_goals)))
 
     # which simulation it is ---------------------------------------------------------------------------------------------
 

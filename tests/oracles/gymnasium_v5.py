@@ -45,7 +45,7 @@ def moment(env: Any, action: np.ndarray, age: int, places: int) -> Moment:
         "contact.force": d.cfrc_ext[:, 3:], "contact.torque": _torques(m, d),
     }  # fmt: skip
     rows = {name: value.copy()[None] for name, value in outputs.items()}
-    return Moment(q[None], d.qvel.copy()[None], action[None].copy(), np.array([age]), rows)
+    return Moment(q[None], d.qvel.copy()[None], action[None].copy(), np.array([age]), rows, np.zeros((1, 0)))
 
 
 def _velocities(m: Any, d: Any) -> np.ndarray:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...engine.linearize import _coordinates
+from ...engine.tangent_coordinates import coordinates
 from ...model.arrays import Model
 from .data import Recording
 
@@ -32,7 +32,7 @@ class Noise:
 def size_of(model: Model, recordings: Sequence[Recording]) -> np.ndarray:
     """(2 nv,): how large the recorded numbers are; one for those that rest at zero."""
     q, qd = (np.concatenate([getattr(r, name) for r in recordings]) for name in ("q", "qd"))
-    plain_q, plain_dof, _ = _coordinates(model)
+    plain_q, plain_dof, _ = coordinates(model)
     size = np.ones(2 * model.nv)
     size[plain_dof] = _largest(q[:, plain_q])
     size[model.nv :] = _largest(qd)
@@ -49,7 +49,7 @@ def rough_noise(model: Model, recordings: Sequence[Recording]) -> np.ndarray:
     too large where the motion is not smooth from sample to sample."""
     of_q = _by_differences([r.q for r in recordings])
     of_qd = _by_differences([r.qd for r in recordings])
-    plain_q, plain_dof, turns = _coordinates(model)
+    plain_q, plain_dof, turns = coordinates(model)
     sigma = np.full(2 * model.nv, np.nan)
     sigma[plain_dof], sigma[model.nv :] = of_q[plain_q], of_qd
     for i, d in turns:

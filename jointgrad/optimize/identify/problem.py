@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from ...engine.linearize import _coordinates, _turn_basis
 from ...engine.rollout import Trajectory, known_motion, rollout
+from ...engine.tangent_coordinates import coordinates, difference, rows_of, turn_basis
 from ...model.arrays import Model, State
 from ...model.errors import InputError
 from ...model.parameters import Entry, Inertia, Unknowns
 from ..solvers import Tried, half_squares
-from ..tangent import difference, rows_of
 from .arrow import Arrow
 from .data import Pieces, Recording, Settings, check, cut
 from .starts import smoothed_starts
@@ -337,11 +336,11 @@ def _check_starts(p: Pieces) -> None:
 
 def _start_basis(model: Model, q: np.ndarray) -> np.ndarray:
     """(..., nq, nv): how coordinates change with tangent coordinates. A quaternion may leave unit length."""
-    plain_q, plain_dof, turns = _coordinates(model)
+    plain_q, plain_dof, turns = coordinates(model)
     basis = np.zeros((*q.shape[:-1], model.nq, model.nv))
     basis[..., plain_q, plain_dof] = 1.0
     for i, d in turns:
-        basis[..., i : i + 4, d : d + 3] = 0.5 * np.swapaxes(_turn_basis(q[..., i : i + 4]), -1, -2)
+        basis[..., i : i + 4, d : d + 3] = 0.5 * np.swapaxes(turn_basis(q[..., i : i + 4]), -1, -2)
     return basis
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...engine.linearize import _coordinates
+from ...engine.tangent_coordinates import coordinates
 from ...model.arrays import Model, State
 from .data import Pieces
 
@@ -22,7 +22,7 @@ def smoothed_starts(model: Model, p: Pieces, weight: np.ndarray) -> State:
     # time in units of the curve's length, so that powers are alike
     of_q = (t[:, None] / end) ** np.arange(POWERS)
     of_qd = np.arange(POWERS) * (t[:, None] / end) ** np.maximum(np.arange(POWERS) - 1, 0) / end
-    plain_q, plain_dof, _ = _coordinates(model)
+    plain_q, plain_dof, _ = coordinates(model)
     for i, d in zip(plain_q, plain_dof, strict=True):
         rows = np.concatenate([of_q * weight[d], of_qd * weight[model.nv + d]])
         data = np.concatenate([p.q[:K, :, i] * weight[d], p.qd[:K, :, d] * weight[model.nv + d]])

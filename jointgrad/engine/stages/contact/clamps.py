@@ -2,10 +2,11 @@
 
 Impulses after a sweep, with the scale that the cone left of the trial tangents, tell how each was clamped: the reverse
 needs nothing else. Only where a bound is zero they do not, because they are zero on either side of it: there the side on
-which the trial value was is kept, too. The derivative by such a bound is the one towards friction.
+which the trial value was is kept, too. The derivative by such a bound is the one towards friction. A trial value that lies on
+a bound counts as clamped, in both ways of differentiating: what equal corners or a stop that is just reached often do.
 """
 
-from ....compiler.elementary import clamp, inverse, maximum, root, safe_div, safe_norm, select
+from ....compiler.elementary import clamp, detach, inverse, maximum, root, safe_div, safe_norm, select
 from ....compiler.kernel import accumulate, any_above, inlined, sweep
 from ....compiler.trace import traced
 from .paths import POINT, SPIN
@@ -20,7 +21,7 @@ TINY = 1e-280
 @traced
 def cone_update(x, y, G, friction):
     """Normal first; the tangents see its change, and are scaled back onto the cone together."""
-    n = maximum(y[0], 0.0)
+    n = maximum(0.0, y[0])
     # no normal impulse, no friction: the cone has closed
     most, change = friction[0] * n, n - x[0]
     p1, p2 = y[1] + G[3] * change, y[2] + G[6] * change
@@ -33,7 +34,7 @@ def cone_update(x, y, G, friction):
 @traced
 def pyramid_update(x, y, G, friction):
     """Each row sees the change of those before it."""
-    n = maximum(y[0], 0.0)
+    n = maximum(0.0, y[0])
     most, change = friction[0] * n, n - x[0]
     t1 = clamp(y[1] + G[3] * change, -most, most)
     t2 = clamp(y[2] + G[6] * change + G[7] * (t1 - x[1]), -most, most)
@@ -50,11 +51,17 @@ def spin_update(x, y, G, friction, normal):
     return s0, s1, s2, 0.0 * s0
 
 
+def held(y, low, high):
+    """y between two bounds, its derivative that of a bound it lies on; none where it lies on both."""
+    on_low = select(low > y, low, select(high > low, low, detach(y)))
+    return select(y > low, select(high > y, y, high), on_low)
+
+
 @traced
 def bounded_update(x, y, G, low, high):
-    s0 = clamp(y[0], low[0], high[0])
-    s1 = clamp(y[1] + G[3] * (s0 - x[0]), low[1], high[1])
-    s2 = clamp(y[2] + G[6] * (s0 - x[0]) + G[7] * (s1 - x[1]), low[2], high[2])
+    s0 = held(y[0], low[0], high[0])
+    s1 = held(y[1] + G[3] * (s0 - x[0]), low[1], high[1])
+    s2 = held(y[2] + G[6] * (s0 - x[0]) + G[7] * (s1 - x[1]), low[2], high[2])
     return s0, s1, s2, 0.0 * s0
 
 

@@ -63,6 +63,11 @@ def between(y, low, high):
     return minimum(size_of(y - low), size_of(high - y)), side
 
 
+def held_between(y, low, high):
+    """The same of a bounded row, where what lies on a bound counts as clamped."""
+    return between(y, low, high)[0], select(y > low, select(high > y, 1.0, 2.0), 0.0)
+
+
 # trial values, margin and code of each kind of block, as in gauss_seidel.py ----------------------------------------------
 
 
@@ -99,9 +104,9 @@ def spin_margin(x, y, G, friction, D, new, normal):
 
 @traced
 def bounded_margin(x, y, G, low, high, D, new):
-    m0, s0 = between(y[0], low[0], high[0])
-    m1, s1 = between(y[1] + G[3] * (new[0] - x[0]), low[1], high[1])
-    m2, s2 = between(y[2] + G[6] * (new[0] - x[0]) + G[7] * (new[1] - x[1]), low[2], high[2])
+    m0, s0 = held_between(y[0], low[0], high[0])
+    m1, s1 = held_between(y[1] + G[3] * (new[0] - x[0]), low[1], high[1])
+    m2, s2 = held_between(y[2] + G[6] * (new[0] - x[0]) + G[7] * (new[1] - x[1]), low[2], high[2])
     sides = tuple(select(d > 0.0, s, 0.0) for d, s in zip(D, (s0, s1, s2), strict=True))
     return minimum(counted(D[0], m0), minimum(counted(D[1], m1), counted(D[2], m2))), (
         sides[0] + 3.0 * sides[1] + 9.0 * sides[2]
@@ -390,7 +395,7 @@ def share_record(tree, params, work, touch, block, record):
                 record, block.x[tree.sweeps * block.n + k], block.approach[k], block.closing[k], block.b[k],
                 may_push(tree, params, touch, block, k), mass, block.balance[0], weight_of(seed_of(block, touch, k), -5),
             )  # fmt: skip
-    return with_share(record, block.balance[0], who, weight_of(0, -4))
+    return with_share(record, block.balance[0], who, weight_of(1, -4))
 
 
 @kernel

@@ -1,0 +1,130 @@
+"""A motion in segments: what stands between two of its states, and what the derivatives of the parts make together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...model.arrays import Model
+from ..schedule import every_step
+
+if TYPE_CHECKING:
+    from ..rollout import Gradient, Trajectory
+
+Tangents = tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]
+
+
+@dataclass
+class Bars:
+    """Cotangents of the states, every one of them or (each = False) the last, and of outputs by name."""
+
+    q: Any
+    qd: Any
+    each: bool
+    outputs: Mapping[str, np.ndarray]
+
+    def over_time(self, motion: Trajectory) -> Bars:
+        """With time and batch axes, as arrays of their own."""
+        found = []
+        for bar, like in zip((self.q, self.qd), motion._all_states(), strict=True):
+            wide = np.zeros_like(like)
+            if bar is not None:
+                wide[... if self.each else -1] = bar if motion._inputs.is_batched else np.expand_dims(bar, -2)
+            found.append(wide)
+        outputs = self.outputs
+        if not motion._inputs.is_batched:
+            outputs = {name: bar[:, None] for name, bar in outputs.items()}
+        return Bars(*found, True, outputs)
+
+    def between(self, first: int, last: int, is_end: bool) -> Bars:
+        """Of the states first to last. What is seen at a state belongs to the segment that it begins, what is felt in the step that
+        led there (and what is seen at the very end) to the segment that it ends."""
+        from ..rollout import LOADS
+
+        outputs = {}
+        for name, bar in self.outputs.items():
+            outputs[name] = bar[first : last + 1].copy()
+            if name in LOADS:
+                outputs[name][0] = 0.0
+            elif not is_end:
+                outputs[name][-1] = 0.0
+        return Bars(self.q[first : last + 1], self.qd[first : last + 1], True, outputs)
+
+
+def between(motion: Trajectory, first: int, last: int) -> Trajectory:
+    """The part of a motion between two of its states, on the same arrays, with a batch axis."""
+    from ..rollout import Inputs, Trajectory
+
+    i, (q, qd) = motion._inputs, motion._all_states()
+    u = None if i.u is None else i.u[first:last]
+    force = i.force[first:last] if i.force is not None and i.force_step else i.force
+    inputs = Inputs(q[first], qd[first], u, force, last - first, True)
+    known = q[first : last + 1], qd[first : last + 1]
+    return Trajectory(motion.model, inputs, every_step(), (), motion._threads, known=known)
+
+
+def joined(motion: Trajectory, parts: Sequence[Gradient], wrt: Sequence[str]) -> Gradient:
+    """The gradient of a motion from those of its segments, in the order of time."""
+    from ..rollout import Gradient
+
+    i, found = motion._inputs, {}
+    if "state" in wrt:
+        found["q"], found["qd"] = (motion._public(x, 0) for x in (parts[0].q, parts[0].qd))
+    if "u" in wrt and i.u is not None:
+        found["u"] = motion._public(np.concatenate([part.u for part in parts]))
+    if "force" in wrt and i.force is not None:
+        forces = [part.force for part in parts]
+        found["force"] = motion._public(np.concatenate(forces)) if i.force_step else motion._public(sum(forces), 0)
+    params = {name: sum(part.params[name] for part in parts) for name in parts[0].params}
+    return Gradient(**found, params=params)
+
+
+def joined_tangents(motion: Trajectory, parts: Sequence[Tangents]) -> Tangents:
+    """The same of tangents: a state between two segments is that which the first of them ends with."""
+    from ..rollout import LOADS
+
+    q, qd = (np.concatenate([parts[0][k][:1], *(part[k][1:] for part in parts)]) for k in (0, 1))
+    outputs = {}
+    for name in parts[0][2]:
+        rows = [part[2][name] for part in parts]
+        # seen at the state that a segment begins with, felt in the step that a segment ends with
+        seen, felt = [*(one[:-1] for one in rows[:-1]), rows[-1]], [rows[0], *(one[1:] for one in rows[1:])]
+        outputs[name] = motion._public(np.concatenate(felt if name in LOADS else seen))
+    return motion._public(q), motion._public(qd), outputs
+
+
+def with_batch(motion: Trajectory, dots: Mapping[str, Any]) -> dict[str, np.ndarray | None]:
+    """Directions with a batch axis; what changes over time has it second."""
+    if motion._inputs.is_batched:
+        return dict(dots)
+    axis = {"q": 0, "qd": 0, "u": 1, "force": 1 if motion._inputs.force_step else 0}
+    return {name: None if dot is None else np.expand_dims(dot, axis[name]) for name, dot in dots.items()}
+
+
+def during(motion: Trajectory, dots: Mapping[str, Any], first: int, last: int) -> dict[str, Any]:
+    """Directions of the segment between two states: the start is the caller's, the rest is cut."""
+    found = dict(dots)
+    for name in ("u", "force"):
+        if found.get(name) is not None and (name == "u" or motion._inputs.force_step):
+            found[name] = np.ascontiguousarray(found[name][first:last])
+    return found
+
+
+def of_environment(motion: Trajectory, env: int) -> tuple[Model, np.ndarray | None, np.ndarray | None]:
+    """Its model, controls (T, nu) and outside forces (T, n_links, 6)."""
+    i = motion._inputs
+    model = motion.model if motion.model.batch is None else motion.model.environment(env)
+    force = i.force
+    if force is not None:
+        force = force[:, env] if i.force_step else np.broadcast_to(force[env], (i.steps, *force[env].shape))
+    return model, None if i.u is None else i.u[:, env], force
+
+
+def is_like_the_one_before(motion: Trajectory, env: int) -> bool:
+    """Whether two neighbours move alike."""
+    i = motion._inputs
+    given = [*motion._all_states(), i.u, i.force if i.force is None or i.force_step else i.force[None]]
+    return all(x is None or np.array_equal(x[:, env], x[:, env - 1]) for x in given)

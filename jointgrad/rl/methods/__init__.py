@@ -1,0 +1,1 @@
+"""Ways of learning a task, one file each."""

@@ -1,0 +1,231 @@
+"""Short-horizon actor-critic (SHAC, Xu et al. 2022): a policy learns by the exact gradient of what some actions earn.
+
+Beyond the horizon a critic says what is to come, and gradients pass through it as well. Options: the entropy bonus and twin
+critics of SAPO (Xing et al. 2025); each environment with a share of its own of the noise, from none to all, so that the mean
+of the policy, which is what will be played, is tried out too.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.utils import clip_grad_norm_
+
+from ..differentiable_batch import DifferentiableBatch
+from ..randomise import Randomisation
+from ..task import Task
+from .networks import Policy, perceptron
+
+
+@dataclass(frozen=True)
+class Shac:
+    """Settings. Rates fall over updates, never with the clock: the same seed and steps give the same bits."""
+
+    environments: int = 128
+    horizon: int = 8  # actions through which gradients pass
+    rate: float = 2e-3  # of learning, falls in a straight line...
+    decay: int = 500  # ...over so many updates to...
+    floor: float = 0.05  # ...this share
+    discount: float = 0.99
+    blend: float = 0.95  # lambda of TD(lambda)
+    noise: float = 0.37  # deviation of actions at first
+    spread: bool = True  # environments have shares of the noise, from none to all
+    clip: float = 1.0  # norm of a gradient
+    actor: tuple[int, ...] = (128, 64)
+    critic: tuple[int, ...] = (128, 64)
+    critics: int = 1  # 2: targets take the lower of two, the actor their mean; 0: nothing counts beyond the horizon
+    fits: int = 4  # passes of the critics over the data of an update
+    follow: float = 0.8  # share by which the critics that are asked follow those that learn
+    average: float = 0.95  # of the policy that is played, over updates
+    entropy: float | None = None  # wanted, per part of an action; the price of falling short of it is learned
+    ease: int = 150  # updates over which goals grow from the easiest to all
+    carry: float = 0.5  # share of episodes ended by time that go on with another goal
+
+    def steps(self) -> int:
+        """Actions of all environments in an update."""
+        return self.environments * self.horizon
+
+
+class Horizon(NamedTuple):
+    """What happened in an update, (horizon, environments, ...) each, without gradients."""
+
+    seen: Tensor  # before the actions
+    last: Tensor  # after them, before any reset
+    reward: Tensor
+    terminated: Tensor
+    over: Tensor
+
+
+class Learner:
+    """A policy that learns a task. `policy` is the average that is to be played; `actor` is the one that learns."""
+
+    def __init__(
+        self, task: Task, settings: Shac, seed: int, randomise: Randomisation | None = None, threads: int = 1
+    ) -> None:
+        self.task, self.settings, self.updates = task, settings, 0
+        self.generator = torch.Generator().manual_seed(seed)
+        self.batch = DifferentiableBatch(
+            task, settings.environments, np.random.default_rng(seed), randomise, threads, settings.carry, 1.0
+        )
+        low, high = (torch.tensor(x) for x in task.action_limits)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            self.actor = Policy(task.n_observations, settings.actor, low, high)
+            critics = [perceptron(task.n_observations, settings.critic, 1) for _ in range(settings.critics)]
+        self.critics = nn.ModuleList(critics)
+        self.asked, self.policy = copy.deepcopy(self.critics), copy.deepcopy(self.actor)
+        self.log_noise = nn.Parameter(torch.full((len(low),), float(np.log(settings.noise))))
+        self.log_price = nn.Parameter(torch.tensor(float(np.log(0.1))))
+        self.shares = self._shares()
+        self.optimisers = {
+            "actor": _adam([*self.actor.parameters(), self.log_noise], settings.rate),
+            "critics": _adam(self.critics.parameters(), settings.rate) if critics else None,
+            "price": _adam([self.log_price], settings.rate),
+        }
+
+    def _shares(self) -> Tensor:
+        n = self.settings.environments
+        order = torch.randperm(n, generator=self.generator)
+        return torch.linspace(0.0, 1.0, n)[order][:, None] if self.settings.spread else torch.ones(n, 1)
+
+    # one update ---------------------------------------------------------------------------------------------------------
+
+    def update(self) -> dict[str, float]:
+        """Try the actor out over a horizon, better it, and let the critics learn from what happened."""
+        for optimiser in filter(None, self.optimisers.values()):
+            optimiser.param_groups[0]["lr"] = self._rate()
+        self.batch.ease = max(0.0, 1.0 - self.updates / max(self.settings.ease, 1))
+        self.batch.cut()
+        loss, horizon, surprise = self._tried()
+        norm = self._improve(loss, surprise)
+        if self.settings.critics:
+            self._fit(horizon)
+        self.actor.statistics.take(horizon.seen.flatten(0, 1))
+        self._average()
+        self.updates += 1
+        falls = float(horizon.terminated.sum())
+        return {
+            "reward": float(horizon.reward.mean()),
+            "falls": falls,
+            "norm": norm,
+            "noise": self._noise().mean().item(),
+        }
+
+    def _rate(self) -> float:
+        s = self.settings
+        return s.rate * max(1.0 - self.updates / s.decay, s.floor)
+
+    def _noise(self) -> Tensor:
+        return self.log_noise.exp()
+
+    def _tried(self) -> tuple[Tensor, Horizon, Tensor]:
+        """The actor's loss, what happened, and the entropy of its actions."""
+        s, batch, rows = self.settings, self.batch, []
+        earned, factor = torch.zeros(s.environments), torch.ones(s.environments)
+        loss, entropies = torch.zeros(()), torch.zeros(())
+        for k in range(s.horizon):
+            seen = batch.seen.float()
+            action, entropy = self._act(seen)
+            outcome = batch.step(action)
+            reward, last, over = outcome.reward.float(), outcome.observation.float(), outcome.over
+            ends = torch.ones_like(over) if k == s.horizon - 1 else over
+            earned = earned + factor * (reward + self._bonus(entropy))
+            if ends.any():
+                to_come = torch.where(outcome.terminated, 0.0, self._value(last))
+                loss = loss - torch.where(ends, earned + s.discount * factor * to_come, 0.0).sum()
+            earned, factor = torch.where(over, 0.0, earned), torch.where(over, 1.0, s.discount * factor)
+            entropies = entropies + entropy.mean() / s.horizon
+            rows.append(
+                (
+                    seen.detach(),
+                    last.detach(),
+                    reward.detach() + self._bonus(entropy).detach(),
+                    outcome.terminated,
+                    over,
+                )
+            )
+        return loss / s.steps(), Horizon(*map(torch.stack, zip(*rows, strict=True))), entropies
+
+    def _act(self, seen: Tensor) -> tuple[Tensor, Tensor]:
+        """Actions with noise, and what one draw says of their entropy, per part of an action."""
+        raw, deviation = self.actor.layers(self.actor.statistics(seen)), self._noise()
+        drawn = torch.randn(raw.shape, generator=self.generator)
+        raw = raw + deviation * self.shares * drawn
+        share = torch.tanh(raw)
+        if self.settings.entropy is None:
+            return self.actor.within(share), torch.zeros(len(seen))
+        # of a normal distribution, and of what the tanh does to it
+        squeezed = torch.log1p(-share * share + 1e-6)
+        return self.actor.within(share), (0.5 * drawn * drawn + self.log_noise + 0.92 + squeezed).mean(1)
+
+    def _bonus(self, entropy: Tensor) -> Tensor:
+        return entropy if self.settings.entropy is None else self.log_price.exp().detach() * entropy
+
+    def _value(self, seen: Tensor) -> Tensor:
+        """What is to come, (n,), as the actor takes it."""
+        if not self.settings.critics:
+            return torch.zeros(len(seen))
+        scaled = self.actor.statistics(seen)
+        return torch.stack([critic(scaled)[..., 0] for critic in self.asked]).mean(0)
+
+    def _improve(self, loss: Tensor, entropy: Tensor) -> float:
+        """One step of the actor; where its gradient is not finite, none. The gradient's norm."""
+        optimiser = self.optimisers["actor"]
+        optimiser.zero_grad()
+        loss.backward()
+        norm = clip_grad_norm_([*self.actor.parameters(), self.log_noise], self.settings.clip).item()
+        if np.isfinite(norm):
+            optimiser.step()
+        if self.settings.entropy is not None:
+            self.optimisers["price"].zero_grad()
+            (self.log_price * (entropy.detach() - self.settings.entropy)).backward()
+            self.optimisers["price"].step()
+        return norm
+
+    @torch.no_grad()
+    def _average(self) -> None:
+        share = 1.0 - min(self.settings.average, self.updates / (self.updates + 10.0))
+        for mean, new in zip(self.policy.parameters(), self.actor.parameters(), strict=True):
+            mean.lerp_(new, share)
+        for mine, new in zip(self.policy.buffers(), self.actor.buffers(), strict=True):
+            mine.copy_(new)
+
+    # critics ------------------------------------------------------------------------------------------------------------
+
+    def _fit(self, horizon: Horizon) -> None:
+        """Let the critics learn what observations were worth."""
+        optimiser, worth = self.optimisers["critics"], self._worth(horizon).flatten()
+        scaled = self.actor.statistics(horizon.seen.flatten(0, 1))
+        for _ in range(self.settings.fits):
+            for rows in torch.randperm(len(worth), generator=self.generator).chunk(4):
+                optimiser.zero_grad()
+                x, y = scaled[rows], worth[rows]
+                torch.stack([((critic(x)[:, 0] - y) ** 2).mean() for critic in self.critics]).sum().backward()
+                clip_grad_norm_(self.critics.parameters(), 1.0)
+                optimiser.step()
+        with torch.no_grad():
+            for asked, new in zip(self.asked.parameters(), self.critics.parameters(), strict=True):
+                asked.lerp_(new, self.settings.follow)
+
+    @torch.no_grad()
+    def _worth(self, horizon: Horizon) -> Tensor:
+        """TD(lambda) of every observation, (horizon, environments)."""
+        s, scaled = self.settings, self.actor.statistics(horizon.last)
+        to_come = torch.stack([critic(scaled)[..., 0] for critic in self.asked]).amin(0)
+        to_come = torch.where(horizon.terminated, 0.0, to_come)
+        found, ahead = [], to_come[-1]
+        for k in reversed(range(s.horizon)):
+            mixed = torch.where(horizon.over[k], to_come[k], (1.0 - s.blend) * to_come[k] + s.blend * ahead)
+            ahead = horizon.reward[k] + s.discount * mixed
+            found.append(ahead)
+        return torch.stack(found[::-1])
+
+
+def _adam(parameters: Iterable[Any], rate: float) -> torch.optim.Adam:
+    return torch.optim.Adam(parameters, rate, (0.7, 0.95), fused=True)

@@ -1,0 +1,232 @@
+"""Learning a task from the command line: limits, a curve, the best policy so far, and a folder that can be gone on with."""
+
+from __future__ import annotations
+
+import copy
+import csv
+import dataclasses
+import json
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors.torch import load_file, save_file
+
+from ..model.arguments import checked_count, checked_number, reading, writing
+from ..model.errors import InputError
+from ..model.names import unknown
+from .catalogue import make_task
+from .methods import checkpoint
+from .methods.shac import Learner, Shac
+from .play import Episodes, episodes
+from .policy_file import own_options, save_policy
+from .randomise import randomisation
+from .recipes import recipe
+from .task import Task
+
+METHODS = ("shac", "apg")
+TENSORS, STATE, CURVE, PICTURE, SUMMARY = (
+    "checkpoint.safetensors",
+    "checkpoint.json",
+    "curve.csv",
+    "curve.png",
+    "summary.json",
+)
+COLUMNS = ("update", "env_steps", "cpu_seconds", "seconds", "reward", "falls", "norm", "noise",
+           "return_mean", "distance_mean", "episode_falls")  # fmt: skip
+EVERY, TRIED = 50, 32  # updates from one look at the policy to the next, and episodes of a look
+LOOK, FINAL = 1_000_003, 2_000_003  # seeds of episodes that are looked at, and of those at the end
+
+
+class Training:
+    """A learner, its clock, its curve, and the best policy that was looked at."""
+
+    def __init__(self, task: Task, learning: Task, settings: Shac, seed: int, shares: Any, threads: int) -> None:
+        self.task, self.learning, self.settings, self.seed, self.shares = task, learning, settings, seed, shares
+        self.threads = threads
+        self.learner = self._learner()
+        self.rows: list[dict[str, float]] = []
+        self.seconds = self.cpu_seconds = 0.0
+        self.best, self.best_return = self._weights(), -np.inf
+        self._since: list[dict[str, float]] = []
+
+    def _learner(self) -> Learner:
+        return Learner(self.learning, self.settings, self.seed, randomisation(self.shares), self.threads)
+
+    @property
+    def env_steps(self) -> int:
+        return self.learner.updates * self.settings.steps()
+
+    def warm_up(self) -> float:
+        """Seconds until the engine is compiled, or loaded from the cache: a learner that is thrown away makes one update."""
+        began = time.perf_counter()
+        self._learner().update()
+        episodes(self.task, self.learner.policy, 1, LOOK).motion(1)
+        return time.perf_counter() - began
+
+    def run(self, seconds: float | None, steps: int | None, say: Callable[[str], None]) -> None:
+        """Update until the processor was busy for so many seconds, or so many actions were tried."""
+        before = self.seconds, self.cpu_seconds
+        began, busy = time.perf_counter(), time.process_time()
+        while (seconds is None or self.cpu_seconds < seconds) and (steps is None or self.env_steps < steps):
+            self._since.append(self.learner.update())
+            if self.learner.updates % EVERY == 0:
+                say(self._look())
+            self.seconds = before[0] + time.perf_counter() - began
+            self.cpu_seconds = before[1] + time.process_time() - busy
+
+    def _look(self) -> str:
+        """Let the policy play; keep it if it is the best so far. A line that says how it is."""
+        found = episodes(self.learning, self.learner.policy, TRIED, LOOK, threads=self.threads).summary()
+        if found["return_mean"] > self.best_return:
+            self.best, self.best_return = self._weights(), found["return_mean"]
+        means = {name: float(np.mean([one[name] for one in self._since])) for name in self._since[0]}
+        self._since = []
+        numbers = (self.learner.updates, self.env_steps, self.cpu_seconds, self.seconds, *means.values(),
+                   found["return_mean"], found["distance_mean"], found["falls"])  # fmt: skip
+        self.rows.append(dict(zip(COLUMNS, numbers, strict=True)))
+        return (
+            f"{self.env_steps:>9,} steps {self.cpu_seconds:6.1f} s: return {found['return_mean']:.1f}, "
+            f"{found['distance_mean']:.1f} m, {found['falls']} of {TRIED} failed"
+        )
+
+    def _weights(self) -> dict[str, torch.Tensor]:
+        return copy.deepcopy(self.learner.policy.state_dict())
+
+    def policy(self) -> Any:
+        """What is to be played: the best that was looked at, or the last if that is better."""
+        now = episodes(self.learning, self.learner.policy, TRIED, LOOK, threads=self.threads).summary()
+        policy = copy.deepcopy(self.learner.policy)
+        if now["return_mean"] < self.best_return:
+            policy.load_state_dict(self.best)
+        return policy
+
+    # files --------------------------------------------------------------------------------------------------------------
+
+    def about(self) -> dict[str, Any]:
+        """What a checkpoint must agree with."""
+        return json.loads(json.dumps({
+            "task": self.task.name, "options": own_options(self.task), "learning": own_options(self.learning),
+            "digest": self.task.digest, "settings": dataclasses.asdict(self.settings), "seed": self.seed,
+            "randomise": None if self.shares is None else dict(self.shares),
+        }))  # fmt: skip
+
+    def save(self, folder: Path) -> None:
+        tensors, said = checkpoint.state_of(self.learner)
+        tensors |= {f"best.{name}": x for name, x in self.best.items()}
+        said |= {"about": self.about(), "seconds": self.seconds, "cpu_seconds": self.cpu_seconds, "rows": self.rows,
+                 "best_return": None if np.isinf(self.best_return) else self.best_return, "since": self._since}  # fmt: skip
+        with writing(folder):
+            save_file(tensors, folder / TENSORS)
+            (folder / STATE).write_text(json.dumps(said) + "\n", encoding="utf-8")
+
+    def resume(self, folder: Path) -> bool:
+        """Go on where a checkpoint in the folder was, if there is one; it must be of the same learning."""
+        if not (folder / STATE).is_file():
+            return False
+        with reading(folder / STATE, "a checkpoint that jointgrad saved"):
+            said = json.loads((folder / STATE).read_text(encoding="utf-8"))
+            then, now = said["about"], self.about()
+            other = [name for name in now if then.get(name) != now[name]]
+            if other:
+                raise InputError(f"{folder} holds a run with another {', '.join(other)}: choose another --out")
+            tensors = load_file(folder / TENSORS)
+            checkpoint.restore(self.learner, tensors, said)
+            self.best = {n.removeprefix("best."): x for n, x in tensors.items() if n.startswith("best.")}
+            self.rows, self._since = said["rows"], said["since"]
+            self.seconds, self.cpu_seconds = said["seconds"], said["cpu_seconds"]
+            self.best_return = -np.inf if said["best_return"] is None else said["best_return"]
+        return True
+
+
+def train(
+    name: str, method: str, seconds: float | None, steps: int | None, seed: int, out: Path, changes: Mapping[str, Any],
+    options: Mapping[str, Any], threads: int = 1, count: int = 64, say: Callable[[str], None] = print,
+) -> dict[str, Any]:  # fmt: skip
+    """Learn a task and write policy.safetensors, policy.json, curve.csv, curve.png, summary.json and a checkpoint."""
+    _check_limits(seconds, steps, seed)
+    training = prepared(name, method, seed, changes, options, threads)
+    with writing(out):
+        out.mkdir(parents=True, exist_ok=True)
+    if training.resume(out):
+        say(f"going on in {out} after {training.env_steps:,} steps and {training.cpu_seconds:.1f} s")
+    compiling = training.warm_up()
+    say(f"ready after {compiling:.1f} s")
+    is_interrupted = False
+    try:
+        training.run(seconds, steps, say)
+    except KeyboardInterrupt:
+        # an update may be half done: the checkpoint on disk stays
+        is_interrupted = True
+    else:
+        training.save(out)
+    policy = training.policy()
+    weights = {n: x.numpy() for n, x in policy.state_dict().items()}
+    save_policy(out, training.task, weights, training.settings.actor)
+    played = episodes(training.task, policy, count, FINAL, threads=threads)
+    said = _summary(training, method, compiling, played) | {"interrupted": is_interrupted}
+    _write(out, training, said)
+    return said
+
+
+def prepared(
+    name: str, method: str, seed: int, changes: Mapping[str, Any], options: Mapping[str, Any], threads: int = 1
+) -> Training:
+    """A training by the task's recipe, with changes of the method's settings and of the task's options."""
+    if method not in METHODS:
+        raise InputError(unknown("method", method, METHODS))
+    task = make_task(name, **{**(made := recipe(name)).options, **options})
+    known = [field.name for field in dataclasses.fields(Shac)]
+    for change in changes:
+        if change not in known:
+            raise InputError(unknown(f"setting of {method}", change, known))
+    learning = dataclasses.replace(task, **{n: v for n, v in made.learning.items() if n not in options})
+    # analytic policy gradients: whole episodes, and no critic
+    special = {"critics": 0, "horizon": learning.limit, "environments": 16} if method == "apg" else {}
+    settings = Shac(**{**made.settings, **special, **changes})
+    return Training(task, learning, settings, seed, made.randomise, threads)
+
+
+def _check_limits(seconds: float | None, steps: int | None, seed: int) -> None:
+    if seconds is None and steps is None:
+        raise InputError("say how long to learn: --seconds or --steps")
+    if seconds is not None:
+        checked_number("--seconds", seconds, 0.0, is_above=True)
+    if steps is not None:
+        checked_count("--steps", steps, 1)
+    checked_count("--seed", seed)
+
+
+def _summary(training: Training, method: str, compiling: float, played: Episodes) -> dict[str, Any]:
+    return {
+        "task": training.task.name, "method": method, "seed": training.seed, "env_steps": training.env_steps,
+        "updates": training.learner.updates, "seconds": training.seconds, "cpu_seconds": training.cpu_seconds,
+        "compile_seconds": compiling, **played.summary(), "settings": dataclasses.asdict(training.settings),
+        "options": own_options(training.task), "randomise": training.shares and dict(training.shares),
+        "digest": training.task.digest,
+    }  # fmt: skip
+
+
+def _write(out: Path, training: Training, said: Mapping[str, Any]) -> None:
+    with writing(out):
+        with open(out / CURVE, "w", newline="", encoding="utf-8") as file:
+            table = csv.DictWriter(file, COLUMNS)
+            table.writeheader()
+            table.writerows(training.rows)
+        (out / SUMMARY).write_text(json.dumps(said, indent=2) + "\n", encoding="utf-8")
+        draw(training.rows, out / PICTURE, training.task.name)
+
+
+def draw(rows: list[dict[str, float]], path: Path, title: str) -> None:
+    """The return of episodes over the seconds of learning."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6, 3.5), layout="constrained")
+    axes = figure.subplots()
+    axes.plot([r["cpu_seconds"] for r in rows], [r["return_mean"] for r in rows], marker=".")
+    axes.set(xlabel="processor seconds", ylabel="return of an episode", title=title)
+    axes.grid(alpha=0.3)
+    figure.savefig(path, dpi=120)
