@@ -448,10 +448,12 @@ class Trajectory:
 
     @property
     def steps(self) -> int:
+        """Time steps T."""
         return self._inputs.steps
 
     @property
     def last(self) -> State:
+        """The state after the last step: q (batch, nq), qd (batch, nv)."""
         return State(*(self._shown(x, 0) for x in self._last_state()))
 
     def _last_state(self) -> tuple[np.ndarray, np.ndarray]:
@@ -464,6 +466,7 @@ class Trajectory:
 
     @property
     def qd(self) -> np.ndarray:
+        """Rates (T+1, batch, nv); without a batch axis in, without it out."""
         return self._shown(self._all_states()[1])
 
     @property

@@ -169,16 +169,20 @@ class Model:
         self.workers: dict[Any, list] = {}
         self.params: Mapping[str, np.ndarray] = MappingProxyType(ByName({k: _frozen(v) for k, v in params.items()}))
 
-    nq = property(lambda self: self.topology.tree["n_q"])
-    nv = property(lambda self: self.topology.tree["n_dofs"])
-    nu = property(lambda self: self.topology.tree["n_actuators"])
-    n_links = property(lambda self: self.topology.tree["n_links"])
-    link_names = property(lambda self: self.topology.link_names)
-    joint_names = property(lambda self: self.topology.joint_names)
-    actuator_names = property(lambda self: self.topology.actuator_names)
-    shape_names = property(lambda self: self.topology.shape_names)
-    pair_names = property(lambda self: self.topology.pair_names)
-    tendon_names = property(lambda self: self.topology.tendon_names)
+    nq = property(lambda self: self.topology.tree["n_q"], doc="Length of q.")
+    nv = property(lambda self: self.topology.tree["n_dofs"], doc="Length of qd: degrees of freedom.")
+    nu = property(lambda self: self.topology.tree["n_actuators"], doc="Length of u: actuators.")
+    n_links = property(
+        lambda self: self.topology.tree["n_links"], doc="Links, those that are welded together counted one by one."
+    )
+    link_names = property(lambda self: self.topology.link_names, doc="Rows of link.*, outputs and outside forces.")
+    joint_names = property(
+        lambda self: self.topology.joint_names, doc="Rows of joint.*, fixed joints and bases included."
+    )
+    actuator_names = property(lambda self: self.topology.actuator_names, doc="Entries of u, and rows of actuator.*.")
+    shape_names = property(lambda self: self.topology.shape_names, doc="Rows of shape.*.")
+    pair_names = property(lambda self: self.topology.pair_names, doc="Rows of pair.*: which shapes share them.")
+    tendon_names = property(lambda self: self.topology.tendon_names, doc="Rows of tendon.*.")
 
     def __reduce__(self) -> tuple:
         """A copy, or a model in another process, is made anew."""
@@ -199,6 +203,7 @@ class Model:
         return _index("link", name, self.link_names)
 
     def joint(self, name: str) -> int:
+        """Row of a joint in joint.* parameters."""
         return _index("joint", name, self.joint_names)
 
     def shape(self, name: str) -> int:

@@ -42,9 +42,11 @@ class Impulse:
 
     @property
     def code(self) -> int:
+        """The law's number in the engine."""
         return IMPULSE
 
     def check(self) -> None:
+        """Raise ModelError where a number cannot be."""
         check_form("impulse", "Impulse", self)
 
 
@@ -62,9 +64,11 @@ class Spring:
 
     @property
     def code(self) -> int:
+        """The law's number in the engine."""
         return FRICTION_LAWS[self.friction_law]
 
     def check(self) -> None:
+        """Raise ModelError where a number cannot be."""
         check_form("spring", "Spring", self)
 
 
