@@ -20,8 +20,8 @@ from .engine.call import Call, checked_call
 from .engine.gradients import Exact, MovingImpacts
 from .engine.rollout import EXACT, OUTPUTS, check_meaning, check_options
 from .grafts.weights import blueprint_of, layers, with_layers
-from .model.arguments import check_flag, checked_count, checked_names
-from .model.arrays import PARAMS, Model, byte_count, known_parameters
+from .model.arguments import byte_count, check_flag, checked_count, checked_names
+from .model.arrays import PARAMS, Model, known_parameters
 from .model.errors import InputError
 
 # shapes that a training loop meets again and again are checked once

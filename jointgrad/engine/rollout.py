@@ -11,9 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..model.arguments import check_flag, checked_count, checked_mapping, checked_names, shown
+from ..model.arguments import (
+    byte_count,
+    check_flag,
+    checked_count,
+    checked_mapping,
+    checked_names,
+    default_threads,
+    shown,
+)
 from ..model.arrays import PARAMS as NAMED_PARAMS
-from ..model.arrays import Compared, Model, State, byte_count, checked_model, default_threads
+from ..model.arrays import Compared, Model, State, checked_model
 from ..model.errors import InputError, SimulationError, UnsettledWarning, warn_caller
 from ..model.renamed import ByName
 from .contact_records import source_names
