@@ -24,8 +24,8 @@ READS = (
     "state.q", "state.qd", "assembly.inertia", "work.pose", "work.arm", "work.S", "work.v", "work.armature", "work.I",
     "work.U", "work.D_inv", "work.factor", "work.rise", "work.qdd", "touch.shape", "touch.point", "touch.normal", "touch.gap",
     "params.joint_limit", "params.joint_friction", "params.joint_mimic", "params.pair_friction", "params.pair_torsion",
-    "params.pair_rolling", "params.pair_restitution", "params.pair_stabilisation", "params.pair_compliance",
-    "params.pair_softness", "params.pair_margin", "params.pair_push_limit", "params.world_stabilisation",
+    "params.pair_rolling", "params.pair_restitution", "params.pair_baumgarte", "params.pair_compliance",
+    "params.pair_softness", "params.pair_margin", "params.pair_max_push_out_speed", "params.world_baumgarte",
     "params.world_compliance", "params.world_softness", "params.world_limit_margin", "params.world_dt",
 )  # fmt: skip
 WRITES = (

@@ -113,7 +113,7 @@ def may_push(tree, params, touch, block, k):
     row = tree.pair_row[touch.pair[i]]
     return is_pushed_out(
         block.approach[k], touch.gap[i], at_point(tree, touch.restitution, params.pair_restitution, i, row),
-        params.pair_stabilisation[row], params.pair_push_limit[row], params.world_dt[0],
+        params.pair_baumgarte[row], params.pair_max_push_out_speed[row], params.world_dt[0],
     )  # fmt: skip
 
 

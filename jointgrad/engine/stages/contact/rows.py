@@ -137,8 +137,8 @@ def point_block(tree, params, work, touch, block, i):
     block.approach[k] = approach_of(block.rows[2 * k], work.v[a], block.rows[2 * k + 1], work.v[b])
     restitution = at_point(tree, touch.restitution, params.pair_restitution, i, row)
     block.b[k] = point_demand(
-        block.closing[k], block.approach[k], touch.gap[i], restitution, params.pair_stabilisation[row],
-        params.pair_push_limit[row], params.pair_margin[row], dt,
+        block.closing[k], block.approach[k], touch.gap[i], restitution, params.pair_baumgarte[row],
+        params.pair_max_push_out_speed[row], params.pair_margin[row], dt,
     )  # fmt: skip
     finish(tree, params, work, touch, block, i, k, row, restitution)
     if any_above(bounce_of(block.active[k], touch.gap[i], restitution), 0.0):
