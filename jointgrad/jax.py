@@ -18,7 +18,7 @@ import numpy as np
 
 from .engine.call import Call, checked_call
 from .engine.gradients import Exact, MovingImpacts
-from .engine.rollout import EXACT
+from .engine.rollout import EXACT, checked_hold
 from .model.arrays import PARAMS, Model, known_parameters
 from .model.errors import InputError
 
@@ -62,6 +62,7 @@ def rollout(
     force: Any = None,
     params: Mapping[str, Any] | None = None,
     steps: int | None = None,
+    hold: int = 1,
     outputs: Sequence[str] = (),
     only_last: bool = False,
     memory: int | str | None = None,
@@ -69,12 +70,14 @@ def rollout(
     on_nan: str = "raise",
     gradient: Exact | MovingImpacts = EXACT,
 ) -> Motion:
-    """Many steps under controls u (T, batch, nu), or without for `steps` steps.
+    """Many steps under controls u (T, batch, nu), each held over `hold` steps, or without for `steps` steps.
 
     force (T, batch, n_links, 6), or without time axis where it stays the same. only_last returns the last state alone: the
     way back then runs the motion once more, and memory, such as "16 MB", may bound what that keeps.
     gradient: what derivatives mean, as in jg.rollout.
     """
+    if checked_hold(hold, steps, u is not None) > 1:
+        u = jnp.repeat(u, hold, axis=0)
     given = _given(model, q, qd, u, force, params)
     call = checked_call(
         model, _shapes(given), steps=steps, outputs=outputs, only_last=only_last, memory=memory, threads=threads,

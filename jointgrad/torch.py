@@ -18,7 +18,7 @@ from torch.autograd import Function
 
 from .engine.call import Call, checked_call
 from .engine.gradients import Exact, MovingImpacts
-from .engine.rollout import EXACT, OUTPUTS, check_meaning, check_options
+from .engine.rollout import EXACT, OUTPUTS, check_meaning, check_options, checked_hold
 from .grafts.weights import blueprint_of, layers, with_layers
 from .model.arguments import byte_count, check_flag, checked_count, checked_names
 from .model.arrays import PARAMS, Model, known_parameters
@@ -96,16 +96,19 @@ class Simulator(torch.nn.Module):
         force: Tensor | None = None,
         params: Mapping[str, Tensor] | None = None,
         steps: int | None = None,
+        hold: int = 1,
         outputs: Sequence[str] = (),
         only_last: bool = False,
         memory: int | str | None = None,
         gradient: Exact | MovingImpacts = EXACT,
     ) -> Motion:
-        """Many steps under controls u (T, batch, nu), or without for `steps` steps.
+        """Many steps under controls u (T, batch, nu), each held over `hold` steps, or without for `steps` steps.
 
         force (T, batch, n_links, 6), or without time axis where it stays the same. only_last returns the last state alone;
         then memory, such as "16 MB", may bound what is kept for the way back. gradient: what derivatives mean, as in jg.rollout.
         """
+        if checked_hold(hold, steps, u is not None) > 1 and isinstance(u, Tensor):
+            u = u.repeat_interleave(hold, 0)
         names, tensors = self._given(q, qd, u, force, params)
         # the call is remembered by what it is asked, which must be of kinds that can be
         named = checked_names("outputs", outputs, OUTPUTS, "output")

@@ -60,6 +60,22 @@ def test_another_run_in_the_folder_is_not_overwritten(tmp_path):
         learned(tmp_path, 64, seed=5)
 
 
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        ("checkpoint.safetensors", b"noise"),
+        ("checkpoint.json", b"{}"),
+        ("checkpoint.json", b"[1]"),
+        ("checkpoint.json", b"x"),
+    ],
+)
+def test_a_broken_checkpoint_is_refused_by_name(tmp_path, file, content):
+    learned(tmp_path, 64)
+    (tmp_path / file).write_bytes(content)
+    with pytest.raises(InputError, match=file):
+        learned(tmp_path, 128)
+
+
 # environments that begin anew ----------------------------------------------------------------------------------------------
 
 
@@ -159,6 +175,15 @@ def test_a_policy_is_the_same_without_torch(tmp_path):
     assert plain.differences == () and plain.task == training.task
 
 
+def test_options_that_are_not_finite_come_back(tmp_path):
+    from jointgrad.rl.policy_file import save_policy, shapes
+
+    task = rl.make_task("hopper", healthy_z_range=(0.5, np.inf), limit=7)
+    weights = {name: np.zeros(shape) for name, shape in shapes(task.n_observations, (4,), task.model.nu).items()}
+    save_policy(tmp_path, task, weights, (4,))
+    assert load_policy(tmp_path).task == task
+
+
 def copied(folder, to, **about):
     said = json.loads((folder / "policy.json").read_text()) | about
     (to / "policy.json").write_text(json.dumps(said))
@@ -173,6 +198,8 @@ def copied(folder, to, **about):
         ({"task": "fly"}, "fly"),
         ({"task": 3}, "task"),
         ({"options": {"wings": 2}}, "wings"),
+        ({"task": "pendulum", "options": {"links": 10**9}}, "links"),
+        ({"options": {"limit": {"a": 1}}}, "limit"),
         ({"hidden": [10**9]}, "hidden layers"),
         ({"hidden": ["__import__('os')"]}, "hidden layers"),
         ({"hidden": [16, 9]}, "must be floats of shape"),

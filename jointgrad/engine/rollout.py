@@ -93,6 +93,7 @@ class Inputs:
     force: np.ndarray | None
     steps: int
     is_batched: bool
+    hold: int = 1  # steps over which a control that was given is held; u here has a row per step
     prints: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # of arrays that somebody else could write to
 
     @property
@@ -118,7 +119,7 @@ class Inputs:
                 kept[name] = array.copy()
             else:
                 prints[name] = fingerprint(array)
-        return Inputs(**kept, steps=self.steps, is_batched=self.is_batched, prints=prints)
+        return Inputs(**kept, steps=self.steps, is_batched=self.is_batched, hold=self.hold, prints=prints)
 
     def check(self) -> None:
         for name, before in self.prints.items():
@@ -259,6 +260,7 @@ def rollout(
     u: Any = None,
     *,
     steps: int | None = None,
+    hold: int = 1,
     force: Any = None,
     outputs: Sequence[str] = (),
     threads: int | None = None,
@@ -269,17 +271,20 @@ def rollout(
 ) -> Trajectory:
     """T steps from a state under controls u (T, batch, nu), or uncontrolled for `steps` steps.
 
-    force: (T, batch, n_links, 6), or without the time axis where it stays the same. outputs: names from OUTPUTS; contact.force
-    and contact.torque (about the centre of mass) are those of the step that led to a state, zero for the first. memory:
-    what may be kept for the way back, such as "64 MB". on_nan: "raise" names what went wrong; "freeze" keeps that
-    environment's last good state, from which later steps try again. keep=False keeps the last state only. gradient: what
-    derivatives of this motion mean, `jg.Exact()` or `jg.MovingImpacts()` (docs/gradients.md).
+    hold: each control is held over so many steps, so that there are hold T of them; cotangents and directions of u are
+    (T, batch, nu) too. force: (steps, batch, n_links, 6), or without the time axis where it stays the same. outputs: names from
+    OUTPUTS; contact.force and contact.torque (about the centre of mass) are those of the step that led to a state, zero for
+    the first. memory: what may be kept for the way back, such as "64 MB". on_nan: "raise" names what went wrong; "freeze"
+    keeps that environment's last good state, from which later steps try again. keep=False keeps the last state only.
+    gradient: what derivatives of this motion mean, `jg.Exact()` or `jg.MovingImpacts()` (docs/gradients.md).
 
     What its derivatives need is safe: the arrays that a trajectory shows are read-only, and of those it was given (state, u,
     force) small ones are copied, while to change a large one in place before derivatives are taken is an error.
     """
     check_meaning(gradient)
-    motion = rolled_out(model, state, u, steps, force, outputs, threads, memory, on_nan, keep, is_guarded=True)
+    motion = rolled_out(
+        model, state, u, steps, force, outputs, threads, memory, on_nan, keep, is_guarded=True, hold=hold
+    )
     motion.gradient = gradient
     return motion
 
@@ -287,13 +292,14 @@ def rollout(
 def rolled_out(
     model: Model, state: State, u: Any, steps: int | None, force: Any, outputs: Sequence[str] = (), threads: int | None = None,
     memory: int | str | None = None, on_nan: str = "raise", keep: bool = True, is_guarded: bool = False, warns: bool = True,
+    hold: int = 1,
 ) -> Trajectory:  # fmt: skip
     """The same on the caller's own arrays, for those who see to it that nobody writes to them. Copies that we make of a user's
     motion do not warn: that one did, and environments of copies have other numbers."""
     check_options(model, threads, on_nan)
     check_flag("keep", keep)
     budget = byte_count(memory)
-    inputs = _checked_inputs(model, state, u, steps, force)
+    inputs = _checked_inputs(model, state, u, steps, force, hold)
     n_threads = threads or (default_threads() if inputs.batch > CHUNK else 1)
     outputs = checked_names("outputs", outputs, OUTPUTS, "output")
     schedule = every_step()
@@ -347,28 +353,39 @@ def _check_values(model: Model, inputs: Inputs) -> None:
     check_quaternions(model, inputs.q)
 
 
-def _checked_inputs(model: Model, state: State, u: Any, steps: int | None, force: Any) -> Inputs:
+def _checked_inputs(model: Model, state: State, u: Any, steps: int | None, force: Any, hold: int = 1) -> Inputs:
     q, qd, is_batched = checked_state(model, state)
     batch = (q.shape[0],) if is_batched else ()
     if steps is not None:
         steps = checked_count("steps", steps)
+    hold = checked_hold(hold, steps, u is not None)
     if u is None:
         if steps is None:
             raise InputError("rollout needs controls u, or steps=... to run without")
         if model.nu:
             u = np.zeros((steps, *batch, model.nu))
     if u is not None:
-        u = checked(
-            "u", u, ("steps" if steps is None else steps, *batch, model.nu), functools.partial(controls_hint, model)
-        )
-        steps = u.shape[0]
+        rows = "steps" if steps is None else steps // hold
+        u = checked("u", u, (rows, *batch, model.nu), functools.partial(controls_hint, model))
+        steps = hold * u.shape[0]
+        u = np.repeat(u.reshape(-1, q.shape[0], model.nu), hold, 0) if model.nu and hold > 1 else u
         u = u.reshape(steps, q.shape[0], model.nu) if model.nu else None
     if force is not None:
         ndim = len(batch) + 2
         shape: tuple = (*batch, model.n_links, 6) if np.ndim(force) == ndim else (steps, *batch, model.n_links, 6)
         force = checked("force", force, shape)
         force = force.reshape(*force.shape[: force.ndim - ndim], q.shape[0], model.n_links, 6)
-    return Inputs(q, qd, u, force, int(steps or 0), is_batched)
+    return Inputs(q, qd, u, force, int(steps or 0), is_batched, hold)
+
+
+def checked_hold(hold: Any, steps: int | None, has_controls: bool) -> int:
+    """Steps over which controls are held."""
+    hold = checked_count("hold", hold, 1)
+    if hold > 1 and not has_controls:
+        raise InputError("hold is for controls, but u is None")
+    if steps is not None and steps % hold:
+        raise InputError(f"steps={steps} is no multiple of hold={hold}")
+    return hold
 
 
 def empty_outputs(model: Model, inputs: Inputs, names: Iterable[str]) -> dict[str, np.ndarray]:
@@ -527,7 +544,12 @@ class Trajectory:
         wrt = checked_names("wrt", wrt, WRT)
         state_bars, each = self._state_bars(q_bar, qd_bar)
         output_bars = self._output_bars(checked_mapping("bars", bars))
-        return self.gradient.pulled_back(self, Bars(state_bars[0], state_bars[1], each, output_bars), wrt)
+        found = self.gradient.pulled_back(self, Bars(state_bars[0], state_bars[1], each, output_bars), wrt)
+        hold = self._inputs.hold
+        if hold == 1 or found.u is None:
+            return found
+        # a control that was held has what all its steps say
+        return replace(found, u=found.u.reshape(-1, hold, *found.u.shape[1:]).sum(1))
 
     def _state_bars(self, q_bar: Any, qd_bar: Any) -> tuple[list[np.ndarray | None], bool]:
         i, model = self._inputs, self.model
@@ -575,9 +597,17 @@ class Trajectory:
         parameters. With names of outputs, their derivatives come third, in a dict."""
         self._inputs.check()
         names = checked_names("outputs", () if outputs is None else outputs, OUTPUTS, "output")
-        dots = {"q": q, "qd": qd, "u": u, "force": force}
+        dots = {"q": q, "qd": qd, "u": self._held(u), "force": force}
         dq, dqd, found = self.gradient.pushed_forward(self, dots, checked_mapping("params", params), names)
         return (dq, dqd) if outputs is None else (dq, dqd, found)
+
+    def _held(self, u: Any) -> Any:
+        """A direction of controls with a row for every step."""
+        i = self._inputs
+        if u is None or i.hold == 1:
+            return u
+        batch = (i.batch,) if i.is_batched else ()
+        return np.repeat(checked("u", u, (i.steps // i.hold, *batch, self.model.nu)), i.hold, 0)
 
     # trust --------------------------------------------------------------------------------------------------------------
 

@@ -40,8 +40,3 @@ def flat(x: Array) -> Array:
 def sum_of_squares(x: Array) -> Array:
     """Of each environment's row."""
     return (x * x).sum(-1)
-
-
-def held(action: Array, steps: int) -> Array:
-    """Controls of a rollout that holds each action (batch, nu) over so many steps: (steps, batch, nu)."""
-    return namespace(action).broadcast_to(action, (steps, *action.shape))

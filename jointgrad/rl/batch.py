@@ -14,7 +14,6 @@ from ..engine.rollout import LOADS, rollout
 from ..engine.runtime import check_finite, checked
 from ..model.arrays import Model, State
 from ..model.errors import InputError
-from .arrays import held
 from .randomise import Randomisation
 from .task import Moment, Task, total
 
@@ -80,8 +79,8 @@ class Batch:
         """States and outputs after an action was held, and where numbers would not stay finite."""
         now, task = self.now, self.task
         motion = rollout(
-            self.model, State(now.q, now.qd), np.ascontiguousarray(held(action, task.hold)), outputs=task.outputs,
-            threads=self.threads, on_nan="freeze", keep=False,
+            self.model, State(now.q, now.qd), action[None], hold=task.hold, outputs=task.outputs, threads=self.threads,
+            on_nan="freeze", keep=False,
         )  # fmt: skip
         return motion.last, {name: motion.outputs[name][-1] for name in task.outputs}, motion.status >= 0
 

@@ -10,7 +10,6 @@ from torch import Tensor
 
 from ..engine.rollout import LOADS
 from ..torch import Simulator
-from .arrays import held
 from .task import Moment, Step, Task
 
 
@@ -54,7 +53,7 @@ class DifferentiableTask:
         task = self.task
         action = action.to(before.q.dtype)
         motion = self.simulator.rollout(
-            before.q, before.qd, held(action, task.hold), params=self.params, outputs=task.outputs, only_last=True
+            before.q, before.qd, action[None], hold=task.hold, params=self.params, outputs=task.outputs, only_last=True
         )
         outputs = {name: motion.outputs[name][-1] for name in task.outputs}
         now = Moment(motion.q, motion.qd, action, before.age + 1, outputs, before.goal)

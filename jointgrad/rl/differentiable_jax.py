@@ -11,7 +11,6 @@ import numpy as np
 
 from ..engine.rollout import LOADS
 from ..jax import rollout
-from .arrays import held
 from .task import Moment, Step, Task
 
 
@@ -38,8 +37,17 @@ def moment(
 
 def step(task: Task, before: Moment, action: jax.Array, params: Mapping[str, Any] | None = None) -> Step:
     """Hold actions (batch, nu) until the next are due. params as those of `jointgrad.jax.rollout`."""
-    controls = held(action.astype(before.q.dtype), task.hold)
-    motion = rollout(task.model, before.q, before.qd, controls, params=params, outputs=task.outputs, only_last=True)
+    action = action.astype(before.q.dtype)
+    motion = rollout(
+        task.model,
+        before.q,
+        before.qd,
+        action[None],
+        hold=task.hold,
+        params=params,
+        outputs=task.outputs,
+        only_last=True,
+    )
     outputs = {name: motion.outputs[name][-1] for name in task.outputs}
-    now = Moment(motion.q, motion.qd, controls[0], before.age + 1, outputs, before.goal)
+    now = Moment(motion.q, motion.qd, action, before.age + 1, outputs, before.goal)
     return Step(now, task.observe(now), task.reward(before, now), task.fallen(now))

@@ -42,9 +42,9 @@ class Episodes:
     def motion(self, count: int = 9) -> Trajectory:
         """The first episodes once more, as a trajectory that can be saved and shown; up to the longest one's end."""
         longest = int(self.lengths[:count].max())
-        u = np.repeat(self.actions[:longest, :count], self.task.hold, 0)
+        u = self.actions[:longest, :count]
         start = State(self.start.q[:count], self.start.qd[:count])
-        return rollout(self.task.model, start, u, on_nan="freeze", threads=1)
+        return rollout(self.task.model, start, u, hold=self.task.hold, on_nan="freeze", threads=1)
 
 
 def episodes(

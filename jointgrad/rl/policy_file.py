@@ -22,8 +22,8 @@ from .task import Task
 
 FORMAT = "jointgrad policy 1"
 WEIGHTS, ABOUT = "policy.safetensors", "policy.json"
-# the most that is believed: characters of the JSON, hidden layers, and their width
-TEXT, LAYERS, WIDTH = 1_000_000, 8, 4096
+# the most that is believed: characters of the JSON, hidden layers and their width, numbers among the options
+TEXT, LAYERS, WIDTH, MOST = 1_000_000, 8, 4096, 10_000
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def _plain(value: Any) -> Any:
 def load_policy(folder: Path) -> PlainPolicy:
     """Read what `save_policy` wrote; a file that is something else is refused, saying why."""
     about = _about(folder / ABOUT)
-    task = make_task(about["task"], **{n: _tuples(v) for n, v in about["options"].items()})
+    task = make_task(about["task"], **_options(folder / ABOUT, about["options"]))
     with reading(folder / ABOUT, "a policy of this task"):
         sizes = about["n_observations"], about["n_actions"]
         if sizes != (task.n_observations, task.model.nu):
@@ -123,8 +123,19 @@ def _about(path: Path) -> dict[str, Any]:
     return about
 
 
-def _tuples(value: Any) -> Any:
-    return tuple(_tuples(x) for x in value) if isinstance(value, list) else value
+def _options(path: Path, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Words, flags, numbers and rows of numbers: a file must not ask for a task of any size."""
+    with reading(path, "a policy that jointgrad saved"):
+        for name, value in given.items():
+            parts = value if isinstance(value, list) else [value]
+            if not all(isinstance(x, str | bool) or (isinstance(x, int | float) and abs(x) <= MOST) for x in parts):
+                raise ValueError(f'its option "{name}" is {value!r:.60}')
+        return {n: tuple(map(_number, v)) if isinstance(v, list) else _number(v) for n, v in given.items()}
+
+
+def _number(value: Any) -> Any:
+    """What `_plain` had no number for."""
+    return float(value) if value in ("inf", "-inf") else value
 
 
 def differences(then: Mapping[str, Any], task: Task) -> tuple[str, ...]:

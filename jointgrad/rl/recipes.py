@@ -25,7 +25,7 @@ _ANT = Recipe(
 )
 _DOG = Recipe(
     learning={"limit": 250},
-    settings={"decay": 800, "ease": 150},
+    settings={"rate": 3e-3, "decay": 800, "ease": 150},
     randomise={"mass": 0.2, "friction": 0.4, "gain": 0.1, "push": 0.3},
 )
 RECIPES: Mapping[str, Recipe] = MappingProxyType({"ant": _ANT, "go2": _DOG, "a1": _DOG, "laikago": _DOG})

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from ..model.arguments import checked_count, checked_number, reading, writing
@@ -133,7 +134,7 @@ class Training:
             other = [name for name in now if then.get(name) != now[name]]
             if other:
                 raise InputError(f"{folder} holds a run with another {', '.join(other)}: choose another --out")
-            tensors = load_file(folder / TENSORS)
+            tensors = _read(folder / TENSORS)
             checkpoint.restore(self.learner, tensors, said)
             self.best = {n.removeprefix("best."): x for n, x in tensors.items() if n.startswith("best.")}
             self.rows, self._since = said["rows"], said["since"]
@@ -188,6 +189,13 @@ def prepared(
     special = {"critics": 0, "horizon": learning.limit, "environments": 16} if method == "apg" else {}
     settings = Shac(**{**made.settings, **special, **changes})
     return Training(task, learning, settings, seed, made.randomise, threads)
+
+
+def _read(path: Path) -> dict[str, torch.Tensor]:
+    try:
+        return load_file(path)
+    except SafetensorError as failure:
+        raise InputError(f"{path} is no safetensors file: {failure}") from None
 
 
 def _check_limits(seconds: float | None, steps: int | None, seed: int) -> None:
