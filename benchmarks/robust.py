@@ -14,7 +14,7 @@ TOLERANCE of what went through the robot until then: energy that was ever kineti
 The reason for a tolerance: a step of first order errs by a share dt of the rate at which energy changes form, and
 stabilisation lifts what has sunk in. Where the tolerance is not met, the motion is run again with half the step: an excess that
 then falls below two thirds is the step's own first-order error (verdict `coarse`), not energy that contact makes. A world that
-starts with a loop that is open, or with shapes in each other, is put right at up to 2 m/s or rad/s (`push_limit`): each such row
+starts with a loop that is open, or with shapes in each other, is put right at up to 2 m/s or rad/s (the law's limit): each such row
 may give the mass that it feels (1 / A_rr) that speed, and lift it by the depth that it lies inside something.
 """
 
@@ -154,7 +154,7 @@ def raised(model: jg.Model) -> jg.State:
 def pushed_energy(model: jg.Model, state: jg.State) -> float:
     """What it may take to part points that start inside something, and to close loops, which may be open."""
     problem, gravity = jg.inspect(model, state)._problem(0)[0], float(np.linalg.norm(model.params["world.gravity"]))
-    tie_kind, push = model.topology.tree["tie_kind"], 0.5 * jg.Impulse.push_limit**2
+    tie_kind, push = model.topology.tree["tie_kind"], 0.5 * jg.Impulse.max_push_out_speed**2
     found = 0.0
     for kind, source, mass in zip(problem.kind, problem.source, problem.D[:, :, 0], strict=True):
         if kind == POINT:

@@ -11,9 +11,8 @@ from typing import Any
 import casadi
 
 from .engine import plain
-from .model.arrays import PARAMS, Model
+from .model.arrays import PARAMS, Model, known_parameter
 from .model.errors import ModelError
-from .model.names import unknown
 
 
 def step(model: Model, params: Sequence[str] = (), name: str = "step") -> casadi.Function:
@@ -42,7 +41,8 @@ def link_positions(model: Model, params: Sequence[str] = (), name: str = "link_p
 
 def _symbols(model: Model, params: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Columns of symbols for all inputs, and the parameters among them by name, row by row as the stages read them."""
-    _check(model, params)
+    _check(model)
+    params = [known_parameter(name) for name in params]
     sizes = {"q": model.nq, "qd": model.nv, "u": model.nu} | {name: model.params[name].size for name in params}
     symbols = {name: casadi.SX.sym(name.replace(".", "_"), size) for name, size in sizes.items()}
     return symbols, {name: _rows(name, casadi.vertsplit(symbols[name])) for name in params}
@@ -66,7 +66,7 @@ def _labels(symbols: dict[str, Any]) -> list[str]:
     return [name.replace(".", "_") for name in symbols]
 
 
-def _check(model: Model, params: Sequence[str]) -> None:
+def _check(model: Model) -> None:
     tree = model.topology.tree
     if tree["has_impulses"] or tree["has_soft_contact"]:
         raise ModelError(
@@ -75,6 +75,3 @@ def _check(model: Model, params: Sequence[str]) -> None:
         )
     if model.batch is not None:
         raise ModelError(f"the model has parameters for {model.batch} environments; CasADi functions are of one")
-    for name in params:
-        if name not in PARAMS:
-            raise ModelError(unknown("parameter", name, tuple(PARAMS)))

@@ -19,7 +19,7 @@ import numpy as np
 from .engine.call import Call, checked_call
 from .engine.gradients import Exact, MovingImpacts
 from .engine.rollout import EXACT, checked_hold
-from .model.arrays import PARAMS, Model
+from .model.arrays import PARAMS, Model, known_parameters
 from .model.errors import InputError
 
 
@@ -105,9 +105,7 @@ def _given(model: Model, q: Any, qd: Any, u: Any, force: Any, params: Any) -> di
         raise InputError(f"model must be what World.compile gives, but is {type(model).__name__}")
     if params is not None and not isinstance(params, Mapping):
         raise InputError(f"params must map names to arrays, but is {type(params).__name__}")
-    for name in params or {}:
-        if name not in PARAMS:
-            raise InputError(f'there is no parameter "{name}"; the names are {", ".join(PARAMS)}')
+    params = known_parameters(params or {})
     if not jax.config.read("jax_enable_x64"):
         warnings.warn(
             "jax_enable_x64 is off: arrays come as float32 and states are rounded to float32 after every call; "
@@ -115,7 +113,7 @@ def _given(model: Model, q: Any, qd: Any, u: Any, force: Any, params: Any) -> di
             stacklevel=4,
         )
     named = {"q": q, "qd": qd, "u": u, "force": force}
-    given = {name: x for name, x in named.items() if x is not None or name in ("q", "qd")} | dict(params or {})
+    given = {name: x for name, x in named.items() if x is not None or name in ("q", "qd")} | params
     return {name: _array(f'params["{name}"]' if name in PARAMS else name, x) for name, x in given.items()}
 
 

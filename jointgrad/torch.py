@@ -20,8 +20,8 @@ from .engine.call import Call, checked_call
 from .engine.gradients import Exact, MovingImpacts
 from .engine.rollout import EXACT, OUTPUTS, check_meaning, check_options, checked_hold
 from .grafts.weights import blueprint_of, layers, with_layers
-from .model.arguments import check_flag, checked_count, checked_names
-from .model.arrays import PARAMS, Model, byte_count
+from .model.arguments import byte_count, check_flag, checked_count, checked_names
+from .model.arrays import PARAMS, Model, known_parameters
 from .model.errors import InputError
 
 # shapes that a training loop meets again and again are checked once
@@ -149,7 +149,7 @@ class Simulator(torch.nn.Module):
                 names.append(name)
                 tensors.append(x)
         if params is not None:
-            _check_names(params)
+            params = _by_name(params)
             names += params
             tensors += params.values()
         for k, x in enumerate(tensors):
@@ -178,12 +178,10 @@ class Simulator(torch.nn.Module):
             )
 
 
-def _check_names(params: Any) -> None:
+def _by_name(params: Any) -> dict[str, Any]:
     if not isinstance(params, Mapping):
         raise InputError(f"params must map names to tensors, but is {type(params).__name__}")
-    for name in params:
-        if name not in PARAMS:
-            raise InputError(f'there is no parameter "{name}"; the names are {", ".join(PARAMS)}')
+    return known_parameters(params)
 
 
 def _call(model: Model, names: tuple[str, ...], shapes: tuple[tuple[int, ...], ...], **options: Any) -> Call:

@@ -12,7 +12,7 @@ from jointgrad.model.arrays import PARAMS
 STEPS, BATCH = 3, 2
 # an entry of each table of parameters, and what a contact depends on
 NAMES = (
-    "link.mass", "link.com", "link.inertia", "joint.damping", "shape.size", "pair.friction", "pair.stabilisation",
+    "link.mass", "link.com", "link.inertia", "joint.damping", "shape.size", "pair.friction", "pair.baumgarte",
     "actuator.gain", "world.gravity", "world.dt",
 )  # fmt: skip
 
@@ -50,7 +50,7 @@ def inputs(model: jg.Model, batch: int | None = BATCH, steps: int | None = STEPS
 
 def everything() -> tuple[jg.Model, dict[str, np.ndarray]]:
     """A step of two robots in which every parameter there is has entries: all laws of contact, ties, tendons, drag."""
-    model = tangled(3, "free", 6).replace({"world.stabilisation": 0.02})
+    model = tangled(3, "free", 6).replace({"world.baumgarte": 0.02})
     rng = np.random.default_rng(1)
     state = random_state(model, rng)
     given = {"q": state.q, "qd": state.qd, "u": rng.normal(size=model.nu)}

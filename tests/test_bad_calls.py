@@ -110,7 +110,8 @@ def calls() -> dict:
         ),
         "Impulse": (
             lambda **k: jg.World().add(robot()).compile(contact=jg.Impulse(**k)),
-            {"sweeps": 50, "cone": True, "stabilisation": 0.2, "softness": 1e-5, "margin": 1e-3, "push_limit": 2.0, "form": "auto"},
+            {"sweeps": 50, "cone": True, "baumgarte": 0.2, "softness": 1e-5, "margin": 1e-3, "max_push_out_speed": 2.0,
+             "form": "auto"},
         ),
         "Spring": (
             lambda **k: jg.World().add(robot()).compile(contact=jg.Spring(**k)),
@@ -170,7 +171,7 @@ FINE = {
     ("MLP", "scale"): {"a half", "minus five"}, ("graft", "mode"): set(), ("rollout", "keep"): {"True"},
     ("graft", "shared"): {"True"}, ("compile", "constraints"): {"True"}, ("Impulse", "cone"): {"True"},
 }  # fmt: skip
-POSITIVE = ("density", "viscosity", "friction", "stabilisation", "softness", "margin", "push_limit", "stiffness",
+POSITIVE = ("density", "viscosity", "friction", "baumgarte", "softness", "margin", "max_push_out_speed", "stiffness",
             "damping", "exponent", "static_friction", "transition", "mass", "armature")  # fmt: skip
 
 

@@ -19,7 +19,7 @@ def row_of_balls(count: int, **pair) -> jg.Model:
     world = jg.World(gravity=(0, 0, 0))
     for k in range(count):
         world.add(rounded("sphere", 1.0, RADIUS), name=f"b{k}", position=(k * (2 * RADIUS - 1e-9), 0, 0))
-    options = {"restitution": 1.0, "friction": 0.0, "compliance": 0.0, "stabilisation": 0.0} | pair
+    options = {"restitution": 1.0, "friction": 0.0, "compliance": 0.0, "baumgarte": 0.0} | pair
     return world.pair("*", "*", **options).compile(dt=1e-3)
 
 

@@ -61,5 +61,5 @@ def test_contact_is_refused():
 
 
 def test_unknown_parameter(case):
-    with pytest.raises(jg.ModelError, match="link.mas"):
+    with pytest.raises(jg.InputError, match="link.mas"):
         exported.step(case[0], params=("link.mas",))

@@ -669,3 +669,19 @@ def test_stacks_settle():
         heights = stacked(masses).last.q[2::7]
         np.testing.assert_allclose(heights, 0.1 + 0.2 * np.arange(len(masses)), atol=1e-4)
     assert stacked([1.0, 1000.0], sweeps=5000).last.q[9] > 0.3 - 1e-4
+
+
+def test_a_contact_on_the_axis_of_a_joint():
+    """Nothing can move there. What it is pressed with stays within what the mass would need, and derivatives keep their digits."""
+    robot = jg.Description("arm")
+    link = robot.add_link("arm", 1.0, (0.3, 0.0, 0.0), (0.01, 0.0, 0.0, 0.05, 0.0, 0.05))
+    robot.add_joint("hinge", "revolute", None, "arm", axis=(0, 1, 0))
+    link.shapes.append(jg.Shape("sphere", (0.1,), (1e-9, 0.0, 0.0), name="hub"))
+    model = jg.World().add(robot).add_ground(height=-0.0995).compile(dt=1e-3)
+    motion = jg.rollout(model, jg.State(np.array([0.001]), np.array([0.3])), steps=5, outputs=("contact.force",))
+    # 0.1 m/s of stabilisation against a millionth of 1 / mass
+    assert np.abs(motion.outputs["contact.force"]).max() < 1.1 * 0.1 * 1e6 / 1e-3
+    dots = {"link.mass": np.ones_like(model.params["link.mass"])}
+    (dq, dqd), back = motion.tangent(q=np.ones(1), params=dots), motion.backward(np.ones(1), np.ones(1))
+    left, right = dq[-1, 0] + dqd[-1, 0], back.q[0] + back.params["link.mass"].sum()
+    np.testing.assert_allclose(left, right, rtol=1e-9)

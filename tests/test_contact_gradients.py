@@ -164,7 +164,7 @@ def check(case: ContactCase, most: int, most_skipped: float = MOST_SKIPPED) -> N
 
 @functools.cache
 def tangle(base: str, cone: bool, sweeps: int = 6, form: str = "matrix") -> ContactCase:
-    model = tangled(3 if base == "free" else 5, base, sweeps, cone, form=form).replace({"world.stabilisation": 0.02})
+    model = tangled(3 if base == "free" else 5, base, sweeps, cone, form=form).replace({"world.baumgarte": 0.02})
     rng = np.random.default_rng(1)
     state = random_state(model, rng, 4)
     return contact_case(model, state.q, state.qd)

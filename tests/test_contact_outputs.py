@@ -95,7 +95,7 @@ def case(request, made):
 
 PARAMS = (
     "link.mass", "link.com", "link.inertia", "shape.size", "shape.placement", "joint.placement", "world.dt", "world.gravity",
-    "pair.friction", "pair.torsion", "pair.stabilisation", "pair.stiffness", "pair.damping", "pair.exponent",
+    "pair.friction", "pair.torsion", "pair.baumgarte", "pair.stiffness", "pair.damping", "pair.exponent",
 )  # fmt: skip
 
 

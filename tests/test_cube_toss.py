@@ -57,7 +57,7 @@ def test_gradients_of_the_loss(tosses):
     """By differences, where both sides hit the table in the same way; a toss that does not is seen by its second difference."""
     few, params = (
         tosses[np.arange(0, 300, 10)],
-        {"friction": 0.17, "restitution": 0.1, "stabilisation": 0.2, "softness": 1e-3},
+        {"friction": 0.17, "restitution": 0.1, "baumgarte": 0.2, "softness": 1e-3},
     )
     few = cube_toss.Tosses(few.pose[:40], few.start)
     sim = cube_toss.Ours("impulse", 1)

@@ -219,7 +219,7 @@ def test_a_joint_that_starts_outside_its_limits_is_brought_back_gently():
     robot.add_joint("hinge", "revolute", "post", "arm", limit=(-1.0, 0.5), initial=2.0)
     model = jg.World(gravity=(0, 0, 0)).add(robot).compile()
     motion = jg.rollout(model, model.initial_state(), steps=2000)
-    assert np.abs(motion.qd).max() <= jg.Impulse.push_limit * (1 + 1e-9)
+    assert np.abs(motion.qd).max() <= jg.Impulse.max_push_out_speed * (1 + 1e-9)
     assert motion.last.q[0] <= 0.5 + 2e-3
     # within the speed limit it is Baumgarte's exponential: a fifth of the error is left out per step
     near = jg.State(np.array([0.501]), np.zeros(1))

@@ -259,9 +259,9 @@ def test_reverse_is_the_transpose_of_the_derivative(model, stage):
     after = snapshot(reverse)
     terms = [after[bar_of(f)][:, :, 0] * d for f, d in dots.items() if bar_of(f) not in map(bar_of, weights)]
     right, size = sum(t.sum((0, 1)) for t in terms), sum(np.abs(t).sum((0, 1)) for t in terms)
-    # rows that hardly move have impulses 1e5 times larger than what comes of them: a lane with such rows keeps fewer digits
+    # contact rows that hardly move have impulses 1e5 times larger than what comes of them: a lane with such rows keeps fewer digits
     error = np.abs(right - left) / (1.0 + size)
-    assert error.max() < 1e-9 and np.sort(error)[1] < 1e-11, (right, left)
+    assert error.max() < (1e-9 if stage == "contact" else 1e-10) and np.sort(error)[1] < 1e-11, (right, left)
     changed = {f for f in before if not np.array_equal(before[f], after[f])}
     allowed = {bar_of(f) for f in (*reads, *writes)}
     assert {f for f in changed if not f.startswith(("multiplier.", "block_bar."))} <= allowed

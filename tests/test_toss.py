@@ -9,7 +9,7 @@ from jointgrad import cli
 from jointgrad.reproduce import toss, toss_networks
 from jointgrad.reproduce.recordings import folder
 
-PARAMS = {"friction": 0.18, "restitution": 0.1, "stabilisation": 0.2, "softness": 1e-3, "rounding": 5e-3}
+PARAMS = {"friction": 0.18, "restitution": 0.1, "baumgarte": 0.2, "softness": 1e-3, "rounding": 5e-3}
 
 
 @pytest.fixture(scope="module")

@@ -37,12 +37,15 @@ def tangled(
     robot.constraints.append(jg.Weld("link1", ends[1], name="weld"))
     world = jg.World(density=300.0, viscosity=0.4)
     world.add(robot).add_ground(height=0.3)
-    plain, bouncy = dict(friction=0.6, torsion=0.05, rolling=0.03, push_limit=20.0), dict(friction=0.7, restitution=0.4)
+    plain, bouncy = (
+        dict(friction=0.6, torsion=0.05, rolling=0.03, max_push_out_speed=20.0),
+        dict(friction=0.7, restitution=0.4),
+    )
     bodies = carriers(robot)
     for i, j in itertools.combinations(range(links), 2):
         if bodies[i] != bodies[j]:  # by name: neighbours too
             world.pair(f"shape{i}", f"shape{j}", **(plain if i % 2 and j % 2 else bouncy))
-    world.pair("*", "ground", friction=0.5, push_limit=0.1)
+    world.pair("*", "ground", friction=0.5, max_push_out_speed=0.1)
     soft = dict(stiffness=60.0, damping=30.0, transition=0.7, static_friction=0.9)
     for i, law in enumerate(LAWS):
         world.pair(f"shape{i}", "ground", friction=0.5, contact=jg.Spring(friction_law=law, **soft))
@@ -117,13 +120,13 @@ def cluster(seed: int, form: str = "auto", cone: bool = True, sweeps: int = 50, 
             held.add_actuator(f"m{k}", f"j{k}")
         held.links["l1"].shapes.append(jg.Shape("sphere", (0.1,)))
         world.add(held, name="held")
-        world.pair("held/l1", "*", friction=0.5, restitution=1.0, compliance=0.0, stabilisation=0.0)
+        world.pair("held/l1", "*", friction=0.5, restitution=1.0, compliance=0.0, baumgarte=0.0)
     names = [f"b{k}/body" for k in range(count)] + ["ground"] * (seed % 2)
     for i in range(len(names)):
         for j in range(i):
             friction, e = rng.uniform(0, 1) * rng.integers(2), rng.choice([0.0, 0.5, 0.9, 1.0])
-            world.pair(names[j], names[i], friction=friction, restitution=e, stabilisation=0.0, compliance=0.0)
-    return world.compile(dt=1e-3, contact=jg.Impulse(sweeps, cone, form=form)).replace({"world.stabilisation": 1e-4})
+            world.pair(names[j], names[i], friction=friction, restitution=e, baumgarte=0.0, compliance=0.0)
+    return world.compile(dt=1e-3, contact=jg.Impulse(sweeps, cone, form=form)).replace({"world.baumgarte": 1e-4})
 
 
 def thrown_together(model: jg.Model, batch: int, seed: int) -> jg.State:

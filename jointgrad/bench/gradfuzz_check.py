@@ -26,7 +26,7 @@ TOLERANCE = 1e-5  # of what a derivative may differ from its differences, as a s
 TANGENT_TOLERANCE = 1e-6  # and from the tangent, which differs by rounding alone
 # steps of differences in units of what is moved: curvature spoils the large ones, rounding the small ones, and the nearer a
 # kink is, the smaller they must be
-STEPS = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8)
+STEPS = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9, 1e-10)
 # a difference says something while rounding is less than this share of it
 INFORMATIVE = 1e-3
 PROBES, PROBE = 8, 1e-13  # of rounding, and how far they go

@@ -24,8 +24,8 @@ MAY_VANISH = tuple(
     name
     for name in (*NOT_NEGATIVE, "pair.damping", "pair.static_friction", "joint.stiffness", "actuator.gain", "actuator.damping",
                  "actuator.bias", "actuator.gear", "tendon.stiffness", "tendon.coefficient", "world.gravity", "world.density",
-                 "world.viscosity", "world.stabilisation", "world.softness")
-    if name not in ("link.mass", "shape.size", "joint.armature", "pair.stabilisation")
+                 "world.viscosity", "world.baumgarte", "world.softness")
+    if name not in ("link.mass", "shape.size", "joint.armature", "pair.baumgarte")
 )  # fmt: skip
 
 

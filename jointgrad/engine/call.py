@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from ..model.arguments import check_flag, checked_count, checked_names
-from ..model.arrays import PARAMS, Model, State, byte_count
+from ..model.arguments import byte_count, check_flag, checked_count, checked_names
+from ..model.arrays import PARAMS, Model, State
 from ..model.errors import InputError
 from .gradients import Exact, MovingImpacts
 from .rollout import (

@@ -121,7 +121,7 @@ class Certificate:
 
     def _reasons(self, env: int, mismatch: float) -> list[str]:
         if self._is_lost[env]:
-            return ["it left the finite numbers"]
+            return ["it diverged"]
         if not self.steps:
             return []
         mode, impulse, change = (self._wide(name)[:, env] for name in ("mode_margin", "impulse", "change"))

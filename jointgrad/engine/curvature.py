@@ -16,6 +16,7 @@ import numpy as np
 from ..model.arguments import checked_names, checked_number, shown
 from ..model.arrays import PARAMS, Model, State
 from ..model.errors import InputError
+from ..model.renamed import with_current_names
 from .rollout import Gradient, Trajectory, rollout
 from .runtime import checked, checked_state
 
@@ -55,7 +56,7 @@ def hessian_product(
         raise InputError(f"along must be a mapping from names of inputs to directions, but is {shown(along)}")
     step = None if step is None else checked_number("step", step, 0.0, is_above=True)
     at = {"q": state.q, "qd": state.qd, "u": u, "force": force, **model.params}
-    ways = {name: _direction(name, way, at) for name, way in along.items()}
+    ways = {name: _direction(name, way, at) for name, way in with_current_names(along).items()}
     h = step or _sound_step(at, ways)
     names = checked_names("wrt", wrt, [n for n, x in at.items() if x is not None], "input") or tuple(ways)
     g = {k: _gradient(model, at, ways, k * h, names, loss_bars, options) for k in (1, -1, 2, -2)}

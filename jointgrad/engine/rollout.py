@@ -11,10 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..model.arguments import check_flag, checked_count, checked_mapping, checked_names, shown
+from ..model.arguments import (
+    byte_count,
+    check_flag,
+    checked_count,
+    checked_mapping,
+    checked_names,
+    default_threads,
+    shown,
+)
 from ..model.arrays import PARAMS as NAMED_PARAMS
-from ..model.arrays import Compared, Model, State, byte_count, checked_model, default_threads
+from ..model.arrays import Compared, Model, State, checked_model
 from ..model.errors import InputError, SimulationError, UnsettledWarning, warn_caller
+from ..model.renamed import ByName
 from .contact_records import source_names
 from .gradients import Exact, MovingImpacts
 from .gradients.segments import Bars
@@ -464,10 +473,12 @@ class Trajectory:
 
     @property
     def steps(self) -> int:
+        """Time steps T."""
         return self._inputs.steps
 
     @property
     def last(self) -> State:
+        """The state after the last step: q (batch, nq), qd (batch, nv)."""
         return State(*(self._shown(x, 0) for x in self._last_state()))
 
     def _last_state(self) -> tuple[np.ndarray, np.ndarray]:
@@ -480,6 +491,7 @@ class Trajectory:
 
     @property
     def qd(self) -> np.ndarray:
+        """Rates (T+1, batch, nv); without a batch axis in, without it out."""
         return self._shown(self._all_states()[1])
 
     @property
@@ -645,7 +657,7 @@ class _Reverse:
         if self.force_bar is not None:
             total = self.force_bar if i.force_step else self.force_bar.sum(0)
             found["force"] = t._public(total, 1 if i.force_step else 0)
-        return Gradient(**found, params=self.params())
+        return Gradient(**found, params=ByName(self.params()))
 
     def params(self) -> dict[str, np.ndarray]:
         if self.sums is None:
@@ -696,12 +708,12 @@ def _warn_of_sweeps(trajectory: Trajectory) -> None:
 
 
 def _explanation(trajectory: Trajectory) -> str:
-    """Which environment left the finite numbers, when, and where in the robot."""
+    """Which environment diverged, when, and where in the robot."""
     env = int(np.argmax(trajectory.status >= 0))
     k = int(trajectory.status[env])
     where = "; ".join(_culprits(trajectory, env, k))
     return (
-        f"environment {env} left the finite numbers at step {k}{f' ({where})' if where else ''}; try a smaller dt, "
+        f"environment {env} diverged at step {k}{f' ({where})' if where else ''}; try a smaller dt, "
         'or on_nan="freeze" to go on without it'
     )
 

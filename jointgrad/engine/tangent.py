@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..model.arrays import PARAMS
+from ..model.arrays import known_parameters
 from ..model.errors import InputError
 from .runtime import Worker, address, check_finite, checked, worker
 
@@ -31,7 +31,7 @@ def tangents(
         "u_dot": _direction("u", u, (i.steps, *batch, model.nu)),
         "force_dot": None if force is None else _direction("force", force, _force_shape(trajectory, batch)),
     }
-    param_dots = {name: _param_direction(model, name, value) for name, value in params.items()}
+    param_dots = {name: _param_direction(model, name, value) for name, value in known_parameters(params).items()}
     shape = (i.steps + 1, i.batch)
     values = np.empty((*shape, model.nq)), np.empty((*shape, model.nv))
     found = np.empty((*shape, model.nq)), np.empty((*shape, model.nv))
@@ -71,6 +71,4 @@ def _force_shape(trajectory: Trajectory, batch: tuple[int, ...]) -> tuple[int, .
 
 
 def _param_direction(model: Any, name: str, value: Any) -> np.ndarray | None:
-    if name not in PARAMS:
-        raise InputError(f'there is no parameter "{name}"; the names are {", ".join(PARAMS)}')
     return _direction(f'params["{name}"]', value, model.params[name].shape)

@@ -300,7 +300,7 @@ def reverse_step(
     tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, touch, touch_bar, block, block_bar,
     multiplier, output, output_bar, runge, runge_bar, spare, call, at
 ):  # fmt: skip
-    """Recompute a step from its state, then reverse it. In a lane that left the finite numbers the step changed nothing, and
+    """Recompute a step from its state, then reverse it. In a lane that diverged the step changed nothing, and
     the lane is lost: see `end_lost` for the steps before."""
     controls(tree, state, call, at)
     step(tree, params, assembly, state, work, touch, block, runge, output, call)

@@ -132,8 +132,8 @@ BLOCK = {
     # root, coefficients of ties
     "rows": 18, "effort": 3, "at_root": 18, "answer": 18, "weight": 3, "weight2": 3,
     # the problem A x + b, bounds, friction coefficients (sliding, torsion, rolling), step sizes; the sweeps x <- clamp(G x + start)
-    # give: compliance and softness; soft: what they add to A's diagonal; approach: along the normal, before anything pulled
-    "closing": 3, "approach": 1, "A": 9, "b": 3, "give": 2, "soft": 3, "low": 3, "high": 3, "friction": 3, "active": 3,
+    # give: compliance, softness, lightness; soft: what they add to A's diagonal; approach: along the normal, before anything pulled
+    "closing": 3, "approach": 1, "A": 9, "b": 3, "give": 3, "soft": 3, "low": 3, "high": 3, "friction": 3, "active": 3,
     "D": 3, "G": 9, "start": 3, "x": 4,
     # where a bound is zero (hides is 1 if it is in some lane), from which side every sweep met it: impulses cannot tell
     "side": 3,
@@ -142,12 +142,14 @@ BLOCK = {
     # bounces: whether some lane has one, and whether some lane's was restrained (energy.py): by which share of the impulses, which
     # are kept whole here; what restrains them (what they may do, what they do to themselves, the largest restitution)
     "bounces": CURSOR, "restrained": CURSOR, "share": 1, "whole": 4, "balance": 3,
+    # per tree, and of the world, what its mass adds to the answer of points (give.py)
+    "lightness": 1,
     # how far the sweeps were from settled, smoothed over steps (settling.py): at worst, at present, and which pair
     "unsettled": 3,
 }  # fmt: skip
 BLOCK_BAR = {
     # load: what the contact forces among the outputs give the last impulses
-    "load": 3, "x": 3, "e": 3, "b": 3, "A": 9, "give": 2, "soft": 3, "closing": 3, "approach": 1, "demand": 3, "square": 1,
+    "load": 3, "x": 3, "e": 3, "b": 3, "A": 9, "give": 3, "soft": 3, "closing": 3, "approach": 1, "demand": 3, "square": 1,
     "friction": 3, "low": 3, "high": 3, "free": 1, "rate": 1, "root": 6,
     # answers of every dof to every row, and their mixtures by A_bar + A_bar^T
     "Y": 3, "Y_body": 18, "W": 3, "W_root": 18, "composite": 10, "composite_bar": 10,
@@ -295,6 +297,7 @@ def _block_rows(tree: Mapping[str, Any]) -> dict[str, int]:
     rows |= dict.fromkeys(("Y", "W"), sides * tree["most_dofs"])
     rows |= dict.fromkeys(("pushed", "free", "rate", "speed", "pulled", "pulled_speed"), dofs)
     rows |= dict.fromkeys(("share", "balance", "unsettled", "square"), 1 if blocks else 0)
+    rows |= {"lightness": tree["n_trees"] + 1}
     return rows | {"effort": sides * tree["most_path"], "x": history + blocks, "side": history, "e": trials}
 
 

@@ -1,4 +1,4 @@
-"""Networks grafted onto a model: described in blueprint.py, run by engine/stages/grafts.py."""
+"""Networks grafted onto a model: described in blueprint.py, run by engine/stages/grafts/."""
 
 from .blueprint import MLP, graft
 

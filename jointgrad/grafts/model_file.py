@@ -23,6 +23,7 @@ from ..model.errors import InputError, ModelError
 from ..model.laws import Impulse, Spring
 from ..model.listing import Placed
 from ..model.recipe import Recipe
+from ..model.renamed import renamed
 from ..model.world import World
 from .blueprint import MLP, graft
 
@@ -87,6 +88,7 @@ def _made(recipe: Any, arrays: dict[str, np.ndarray]) -> Model:
         model = world.compile(**found.compile)
         for given in found.grafts:
             model = graft(model, **given)
+    arrays = {renamed(name): x for name, x in arrays.items()}
     given = {name: arrays[f"param.{name}"] for name in PARAMS}
     return model.replace({name: x for name, x in given.items() if x.tobytes() != model.params[name].tobytes()})
 
@@ -127,10 +129,11 @@ def _read(said: Any, arrays: dict[str, np.ndarray]) -> Any:
     if "tuple" in said:
         return tuple(_read(x, arrays) for x in said["tuple"])
     if "dict" in said:
-        return {_read(k, arrays): _read(v, arrays) for k, v in said["dict"]}
+        pairs = ((_read(k, arrays), _read(v, arrays)) for k, v in said["dict"])
+        return {renamed(k) if isinstance(k, str) else k: v for k, v in pairs}
     if "default" in said:
         return Default
-    return _record(KINDS[said["kind"]], {name: _read(x, arrays) for name, x in said["fields"].items()})
+    return _record(KINDS[said["kind"]], {renamed(name): _read(x, arrays) for name, x in said["fields"].items()})
 
 
 def _record(kind: type, fields: dict[str, Any]) -> Any:

@@ -10,7 +10,7 @@ import itertools
 import math
 import os
 import zipfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +26,10 @@ if TYPE_CHECKING:
     from .blueprint import MLP, Blueprint
 
 # what networks are made of, for answers that are computed outside the engine
-ACTIVATIONS = {"tanh": np.tanh, "elu": lambda x: np.where(x > 0, x, np.expm1(np.minimum(x, 0)))}
+ACTIVATIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "tanh": np.tanh,
+    "elu": lambda x: np.where(x > 0, x, np.expm1(np.minimum(x, 0))),
+}
 
 
 def first_weights(blueprint: Blueprint, network: MLP, count: int) -> np.ndarray:

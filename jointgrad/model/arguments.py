@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import zipfile
 import zlib
@@ -118,3 +119,27 @@ def writing(path: Any) -> Iterator[None]:
         yield
     except OSError as reason:
         raise InputError(f"{path} cannot be written: {reason.strerror or reason}") from None
+
+
+_CORES = os.cpu_count() or 1
+
+
+def default_threads() -> int:
+    return int(os.environ.get("JOINTGRAD_THREADS", "0")) or _CORES
+
+
+def byte_count(memory: int | str | None) -> float:
+    """A memory budget in bytes from a number or a text such as "64 MB"; no budget is infinite."""
+    if memory is None:
+        return math.inf
+    if isinstance(memory, str):
+        units = {"b": 1, "kb": 1e3, "mb": 1e6, "gb": 1e9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
+        number = memory.strip().rstrip("BbiKkMmGg ").strip()
+        unit = memory.strip()[len(number) :].strip().lower()
+        try:
+            return float(number) * units[unit]
+        except (KeyError, ValueError):
+            raise InputError(f'memory="{memory}" is not understood; write for example "64 MB"') from None
+    if isinstance(memory, bool) or not isinstance(memory, int | float | np.integer | np.floating) or not memory > 0:
+        raise InputError(f'memory must be bytes above zero or a text such as "64 MB", but is {shown(memory)}')
+    return float(memory)

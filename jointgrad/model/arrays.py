@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from types import MappingProxyType
@@ -16,6 +15,7 @@ from .arguments import checked_count, checked_kind, shown
 from .errors import InputError
 from .names import unknown
 from .ranges import LONGEST, SHORTEST, highest_values, parameters_with
+from .renamed import ByName, current, with_current_names
 
 # joint kinds as the engine knows them; planar and universal joints are chains of these
 FIXED, REVOLUTE, PRISMATIC, SPHERICAL, FREE = range(5)
@@ -45,16 +45,30 @@ PARAMS = MappingProxyType({
     "joint.placement": 7, "joint.axis": 3, "joint.damping": 1, "joint.stiffness": 1, "joint.armature": 1, "joint.rest": 1,
     "joint.limit": 2, "joint.friction": 1, "joint.mimic": 2,
     "shape.size": 3, "shape.placement": 7,
-    "pair.friction": 1, "pair.torsion": 1, "pair.rolling": 1, "pair.restitution": 1, "pair.stabilisation": 1,
-    "pair.compliance": 1, "pair.softness": 1, "pair.margin": 1, "pair.push_limit": 1,
+    "pair.friction": 1, "pair.torsion": 1, "pair.rolling": 1, "pair.restitution": 1, "pair.baumgarte": 1,
+    "pair.compliance": 1, "pair.softness": 1, "pair.margin": 1, "pair.max_push_out_speed": 1,
     "pair.stiffness": 1, "pair.damping": 1, "pair.exponent": 1, "pair.static_friction": 1, "pair.transition": 1,
     "actuator.gain": 1, "actuator.damping": 1, "actuator.bias": 3, "actuator.gear": 1,
     "actuator.control_limit": 2, "actuator.force_limit": 2,
     "tendon.stiffness": 1, "tendon.damping": 1, "tendon.rest": 2, "tendon.coefficient": 1,
     "world.gravity": 3, "world.dt": 1, "world.density": 1, "world.viscosity": 1,
-    "world.stabilisation": 1, "world.compliance": 1, "world.softness": 1, "world.limit_margin": 1,
+    "world.baumgarte": 1, "world.compliance": 1, "world.softness": 1, "world.limit_margin": 1,
     "graft.weight": 1,
 })  # fmt: skip
+
+
+def known_parameter(name: Any) -> str:
+    """The name of a parameter; old ones are told what they are called."""
+    name = current(name)
+    if not isinstance(name, str) or name not in PARAMS:
+        said = name if isinstance(name, str) else shown(name)
+        raise InputError(f'there is no parameter "{said}"; the names are {", ".join(PARAMS)}')
+    return name
+
+
+def known_parameters(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The same values by names of parameters."""
+    return {known_parameter(name): value for name, value in values.items()}
 
 
 class Compared:
@@ -152,18 +166,22 @@ class Model:
         self.topology, self._initial, self.batch = topology, initial, batch
         # workers of the engine that are idle: they are kept while a model of this topology lives, and shared by all of them
         self.workers: dict[Any, list] = {}
-        self.params: Mapping[str, np.ndarray] = MappingProxyType({k: _frozen(v) for k, v in params.items()})
+        self.params: Mapping[str, np.ndarray] = MappingProxyType(ByName({k: _frozen(v) for k, v in params.items()}))
 
-    nq = property(lambda self: self.topology.tree["n_q"])
-    nv = property(lambda self: self.topology.tree["n_dofs"])
-    nu = property(lambda self: self.topology.tree["n_actuators"])
-    n_links = property(lambda self: self.topology.tree["n_links"])
-    link_names = property(lambda self: self.topology.link_names)
-    joint_names = property(lambda self: self.topology.joint_names)
-    actuator_names = property(lambda self: self.topology.actuator_names)
-    shape_names = property(lambda self: self.topology.shape_names)
-    pair_names = property(lambda self: self.topology.pair_names)
-    tendon_names = property(lambda self: self.topology.tendon_names)
+    nq = property(lambda self: self.topology.tree["n_q"], doc="Length of q.")
+    nv = property(lambda self: self.topology.tree["n_dofs"], doc="Length of qd: degrees of freedom.")
+    nu = property(lambda self: self.topology.tree["n_actuators"], doc="Length of u: actuators.")
+    n_links = property(
+        lambda self: self.topology.tree["n_links"], doc="Links, those that are welded together counted one by one."
+    )
+    link_names = property(lambda self: self.topology.link_names, doc="Rows of link.*, outputs and outside forces.")
+    joint_names = property(
+        lambda self: self.topology.joint_names, doc="Rows of joint.*, fixed joints and bases included."
+    )
+    actuator_names = property(lambda self: self.topology.actuator_names, doc="Entries of u, and rows of actuator.*.")
+    shape_names = property(lambda self: self.topology.shape_names, doc="Rows of shape.*.")
+    pair_names = property(lambda self: self.topology.pair_names, doc="Rows of pair.*: which shapes share them.")
+    tendon_names = property(lambda self: self.topology.tendon_names, doc="Rows of tendon.*.")
 
     def __reduce__(self) -> tuple:
         """A copy, or a model in another process, is made anew."""
@@ -184,6 +202,7 @@ class Model:
         return _index("link", name, self.link_names)
 
     def joint(self, name: str) -> int:
+        """Row of a joint in joint.* parameters."""
         return _index("joint", name, self.joint_names)
 
     def shape(self, name: str) -> int:
@@ -202,18 +221,19 @@ class Model:
 
     def replace(self, values: Mapping[str, Any]) -> Model:
         """The same world with other parameters; a leading axis gives one value per environment."""
-        return self._replaced(values, may_be_negative=())
+        return self._replaced(values, may_be_beyond=())
 
     def _moved(self, values: Mapping[str, Any]) -> Model:
-        """The same for points of differences, which may be a little below zero where everything is smooth there."""
-        return self._replaced(values, SMOOTH_AT_ZERO)
+        """The same for points of differences, which may be a little below zero where everything is smooth there, and above what is
+        highest."""
+        return self._replaced(values, (*SMOOTH_AT_ZERO, *HIGHEST))
 
-    def _replaced(self, values: Mapping[str, Any], may_be_negative: tuple[str, ...]) -> Model:
+    def _replaced(self, values: Mapping[str, Any], may_be_beyond: tuple[str, ...]) -> Model:
         params, batch = dict(self.params), self.batch
         if not isinstance(values, Mapping):
             raise InputError(f"values must be a mapping from names of parameters to arrays, but is {shown(values)}")
-        for name, value in values.items():
-            array, leading = self._checked(name, value, name in may_be_negative)
+        for name, value in with_current_names(values).items():
+            array, leading = self._checked(name, value, name in may_be_beyond)
             if leading is not None:
                 if batch not in (None, leading):
                     raise InputError(f'"{name}" has {leading} environments, but other parameters have {batch}')
@@ -240,13 +260,11 @@ class Model:
 
     def is_shared(self, name: str) -> bool:
         """Whether all environments have the same value."""
-        if not isinstance(name, str) or name not in PARAMS:
-            raise InputError(unknown("parameter", name if isinstance(name, str) else shown(name), PARAMS) + " (name)")
+        name = known_parameter(name)
         return self.params[name].shape == self.topology.shape_of(name)
 
-    def _checked(self, name: str, value: Any, may_be_negative: bool) -> tuple[np.ndarray, int | None]:
-        if not isinstance(name, str) or name not in PARAMS:
-            raise InputError(f'there is no parameter "{name}"; the names are {", ".join(PARAMS)}')
+    def _checked(self, name: str, value: Any, may_be_beyond: bool) -> tuple[np.ndarray, int | None]:
+        known_parameter(name)
         shape = self.topology.shape_of(name)
         array = np.asarray(value)
         if not np.issubdtype(array.dtype, np.number) or np.issubdtype(array.dtype, np.complexfloating):
@@ -260,7 +278,7 @@ class Model:
         if bad.any():
             where = tuple(int(i) for i in np.argwhere(bad)[0])
             raise InputError(f'"{name}" is not finite: it contains {array[where]} at {where}')
-        if not may_be_negative:
+        if not may_be_beyond:
             check_physical(name, array, self.topology)
         self._check_rows(name, array)
         return array, None if array.shape == shape else array.shape[0]
@@ -380,30 +398,6 @@ def _frozen(array: np.ndarray) -> np.ndarray:
     array = np.array(array, dtype=np.float64, order="C")
     array.setflags(write=False)
     return array
-
-
-_CORES = os.cpu_count() or 1
-
-
-def default_threads() -> int:
-    return int(os.environ.get("JOINTGRAD_THREADS", "0")) or _CORES
-
-
-def byte_count(memory: int | str | None) -> float:
-    """A memory budget in bytes from a number or a text such as "64 MB"; no budget is infinite."""
-    if memory is None:
-        return math.inf
-    if isinstance(memory, str):
-        units = {"b": 1, "kb": 1e3, "mb": 1e6, "gb": 1e9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
-        number = memory.strip().rstrip("BbiKkMmGg ").strip()
-        unit = memory.strip()[len(number) :].strip().lower()
-        try:
-            return float(number) * units[unit]
-        except (KeyError, ValueError):
-            raise InputError(f'memory="{memory}" is not understood; write for example "64 MB"') from None
-    if isinstance(memory, bool) or not isinstance(memory, int | float | np.integer | np.floating) or not memory > 0:
-        raise InputError(f'memory must be bytes above zero or a text such as "64 MB", but is {shown(memory)}')
-    return float(memory)
 
 
 def checked_model(model: Any) -> Model:

@@ -28,7 +28,7 @@ class Constraint:
     file_settings: dict[str, Any] = field(default_factory=dict)
 
     @property
-    def owner(self) -> str:
+    def _owner(self) -> str:
         """For messages."""
         return f'constraint "{self.name or self.kind}" ({self.kind})'
 
@@ -132,5 +132,5 @@ def checked_constraint(value: Any) -> Constraint:
     if not isinstance(value, Constraint):
         kinds = ", ".join(kind.__name__ for kind in Constraint.__subclasses__())
         raise ModelError(f"a constraint must be one of {kinds} (jointgrad.model.constraints), but is {shown(value)}")
-    check_form("constraint", value.owner, vars(value))
+    check_form("constraint", value._owner, vars(value))
     return value

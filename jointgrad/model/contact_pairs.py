@@ -74,9 +74,9 @@ def parameters_of(
     hard, soft = (law, Spring()) if isinstance(law, Impulse) else (Impulse(margin=0.0), law)
     slide, turn, roll, dims = _friction(a, b)
     row = {
-        "friction": slide, "torsion": turn, "rolling": roll, "restitution": 0.0, "stabilisation": hard.stabilisation,
+        "friction": slide, "torsion": turn, "rolling": roll, "restitution": 0.0, "baumgarte": hard.baumgarte,
         "compliance": hard.compliance, "softness": hard.softness, "margin": hard.margin,
-        "push_limit": hard.push_limit, "stiffness": soft.stiffness,
+        "max_push_out_speed": hard.max_push_out_speed, "stiffness": soft.stiffness,
         "damping": soft.damping, "exponent": soft.exponent, "static_friction": soft.static_friction,
         "transition": soft.transition,
     }  # fmt: skip

@@ -165,29 +165,37 @@ class Description:
         return self._add(self.links, "link", Link(name, mass, com, inertia))
 
     def add_joint(self, name: str, kind: str, parent: str | None, child: str, **options) -> Joint:
+        """Hold a link to its parent (None: the world); options are fields of a Joint."""
         check_word(f'joint "{name}"', "kind", kind, KINDS)
         return self._add(self.joints, "joint", Joint(name, kind, parent, child, **options))
 
     def add_tendon(self, name: str, terms: Sequence[tuple], **options) -> Tendon:
+        """A sum of joint coordinates, as (joint, coefficient) pairs; options are fields of a Tendon."""
         return self._add(self.tendons, "tendon", Tendon(name, terms, **options))
 
     def add_actuator(self, name: str, joint: str = "", kind: str = "torque", **options) -> Actuator:
+        """A control of a joint, or of a tendon (tendon=...); options are fields of an Actuator."""
         check_word(f'actuator "{name}"', "kind", kind, ACTUATORS)
         return self._add(self.actuators, "actuator", Actuator(name, joint, kind, **options))
 
     def link(self, name: str) -> Link:
+        """The link of this name, to read or to change."""
         return self._find(self.links, "link", name)
 
     def joint(self, name: str) -> Joint:
+        """The joint of this name, to read or to change."""
         return self._find(self.joints, "joint", name)
 
     def actuator(self, name: str) -> Actuator:
+        """The actuator of this name, to read or to change."""
         return self._find(self.actuators, "actuator", name)
 
     def tendon(self, name: str) -> Tendon:
+        """The tendon of this name, to read or to change."""
         return self._find(self.tendons, "tendon", name)
 
     def copy(self) -> Description:
+        """Another robot that is described alike."""
         return _copied(self)
 
     def compile(self, dt: float | None = None, gravity=None, density=None, viscosity=None, **options):

@@ -13,7 +13,7 @@ class InputError(ValueError):
 
 
 class SimulationError(ArithmeticError):
-    """A motion that left the finite numbers."""
+    """A motion that diverged: its numbers are not finite any more."""
 
 
 class UnsupportedWarning(UserWarning):

@@ -256,7 +256,7 @@ def params_of(
         "tendon.rest": [t.rest for t in tendons],
         "tendon.coefficient": [coefficient for t in tendons for _, coefficient, _ in t.full_terms()],
         "world.gravity": world.gravity, "world.dt": dt, "world.density": world.density, "world.viscosity": world.viscosity,
-        "world.stabilisation": Impulse.stabilisation, "world.compliance": TIE_COMPLIANCE, "world.softness": Impulse.softness,
+        "world.baumgarte": Impulse.baumgarte, "world.compliance": TIE_COMPLIANCE, "world.softness": Impulse.softness,
         "world.limit_margin": Impulse.margin,
         "graft.weight": [],
     }  # fmt: skip

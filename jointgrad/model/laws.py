@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from .arrays import ANDERSSON, BROWN, COULOMB, HOLLARS, IMPULSE
 from .ranges import check_form
+from .renamed import accepts_old_names
 
 STILL = 1e-12  # m/s: what slips more slowly is at rest
 FRICTION_LAWS = {"coulomb": COULOMB, "andersson": ANDERSSON, "hollars": HOLLARS, "brown": BROWN}
@@ -15,6 +16,7 @@ FRICTION_LAWS = {"coulomb": COULOMB, "andersson": ANDERSSON, "hollars": HOLLARS,
 TIE_COMPLIANCE = 1e-6
 
 
+@accepts_old_names
 @dataclass(frozen=True)
 class Impulse:
     """Hard contact: impulses that let nothing sink in, found by projected Gauss-Seidel (Qiao 2021, eq. 5).
@@ -22,26 +24,29 @@ class Impulse:
     `sweeps` and `cone` (friction in every direction alike, or a pyramid along two tangents) are those of the world's own law, as
     is `form`: "matrix" writes out how every contact moves every other, "sums" keeps running sums over joints, which costs
     less from about a dozen contacts per robot on; "auto" decides by how many there is room for. Results differ by rounding.
-    `stabilisation` is the share of a gap that is closed in a step, at most at `push_limit` (m/s). What gives way: a
+    `baumgarte` is the share of a gap that is closed in a step, at most at `max_push_out_speed` (m/s). What gives way: a
     point gives `compliance` times the bodies' own response at it more (a pure number, the same for a mouse and an elephant), and
-    `softness` (1/kg), which knows no masses. Points closer than `margin` (m) count as touching. With a margin a resting
-    contact is smooth: its impulse depends on the gap in the same way on both sides of zero. What bounces falls through it.
+    `softness` (1/kg), which knows no masses and is to give way to compliance. Points closer than `margin` (m) count as touching.
+    With a margin a resting contact is smooth: its impulse depends on the gap in the same way on both sides of zero. What bounces
+    falls through it.
     """
 
     sweeps: int = 50
     cone: bool = True
-    stabilisation: float = 0.2
+    baumgarte: float = 0.2
     softness: float = 0.0
     margin: float = 1e-3
-    push_limit: float = 2.0
+    max_push_out_speed: float = 2.0
     form: str = "auto"
     compliance: float = 1e-5
 
     @property
     def code(self) -> int:
+        """The law's number in the engine."""
         return IMPULSE
 
     def check(self) -> None:
+        """Raise ModelError where a number cannot be."""
         check_form("impulse", "Impulse", self)
 
 
@@ -59,9 +64,11 @@ class Spring:
 
     @property
     def code(self) -> int:
+        """The law's number in the engine."""
         return FRICTION_LAWS[self.friction_law]
 
     def check(self) -> None:
+        """Raise ModelError where a number cannot be."""
         check_form("spring", "Spring", self)
 
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import fnmatch
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from .arrays import HIGHEST, NOT_NEGATIVE, PARAMS, Model
+from .arrays import HIGHEST, NOT_NEGATIVE, PARAMS, Model, known_parameter
 from .checks import triangle_violation
 from .errors import InputError
 from .names import unknown
@@ -54,8 +54,7 @@ class _Numbers:
     """One Entry, resolved: flat places in the parameter, one list for each unknown."""
 
     def __init__(self, model: Model, entry: Entry) -> None:
-        if entry.name not in PARAMS:
-            raise InputError(f'there is no parameter "{entry.name}"; the names are {", ".join(PARAMS)}')
+        entry = replace(entry, name=known_parameter(entry.name))
         self.entry, self.shape = entry, model.topology.shape_of(entry.name)
         of_world = entry.name.startswith("world.")  # one row, whatever its shape
         width = int(np.prod(self.shape if of_world else self.shape[1:]))

@@ -194,8 +194,8 @@ UNBOUNDED, SHARE = Number(may_be_infinite=True), Number(low=0.0, high=1.0)
 
 PAIR = {
     "friction": NOT_BELOW_ZERO, "torsion": NOT_BELOW_ZERO, "rolling": NOT_BELOW_ZERO, "restitution": SHARE,
-    "stabilisation": NOT_BELOW_ZERO, "compliance": NOT_BELOW_ZERO, "softness": NOT_BELOW_ZERO, "margin": NOT_BELOW_ZERO,
-    "push_limit": NOT_BELOW_ZERO, "stiffness": NOT_BELOW_ZERO, "damping": NOT_BELOW_ZERO,
+    "baumgarte": NOT_BELOW_ZERO, "compliance": NOT_BELOW_ZERO, "softness": NOT_BELOW_ZERO, "margin": NOT_BELOW_ZERO,
+    "max_push_out_speed": NOT_BELOW_ZERO, "stiffness": NOT_BELOW_ZERO, "damping": NOT_BELOW_ZERO,
     "exponent": ABOVE_ZERO, "static_friction": NOT_BELOW_ZERO,
     "transition": ABOVE_ZERO,
 }  # fmt: skip
@@ -226,7 +226,7 @@ FORM: dict[str, dict[str, Any]] = {
     "pair": PAIR,
     "impulse": {
         "sweeps": Whole(1), "cone": Flag(), "form": Word(("auto", "matrix", "sums")),
-        **{what: PAIR[what] for what in ("stabilisation", "compliance", "softness", "margin", "push_limit")},
+        **{what: PAIR[what] for what in ("baumgarte", "compliance", "softness", "margin", "max_push_out_speed")},
     },
     "spring": {
         "friction_law": Word(("coulomb", "andersson", "hollars", "brown")),
@@ -234,7 +234,7 @@ FORM: dict[str, dict[str, Any]] = {
     },
     "world": {
         "dt": ABOVE_ZERO, "gravity": POINT, "density": NOT_BELOW_ZERO, "viscosity": NOT_BELOW_ZERO,
-        "stabilisation": NOT_BELOW_ZERO, "compliance": NOT_BELOW_ZERO, "softness": NOT_BELOW_ZERO, "limit_margin": NOT_BELOW_ZERO,
+        "baumgarte": NOT_BELOW_ZERO, "compliance": NOT_BELOW_ZERO, "softness": NOT_BELOW_ZERO, "limit_margin": NOT_BELOW_ZERO,
     },
     "compile": {"unphysical": Word(("error", "warn")), "constraints": Flag(), "max_contacts": Perhaps(Whole(1))},
     "ground": {"friction": Perhaps(NOT_BELOW_ZERO), "restitution": SHARE, "height": ANY},

@@ -20,6 +20,7 @@ from .listing import Listing, Placed, list_robot
 from .names import unknown
 from .ranges import BASES, check_form, check_word, numbers, unit_quaternion
 from .recipe import Recipe
+from .renamed import with_current_names
 
 
 class World:
@@ -75,12 +76,13 @@ class World:
         """Say how two shapes touch, by the names of shapes or links (patterns such as "dog/*" allowed); the last word counts.
 
         contact: a law, or None for pairs that shall not touch. Options: friction, torsion, rolling (m), restitution,
-        stabilisation, compliance, softness (1/kg), margin, push_limit;
+        baumgarte, compliance, margin (m), max_push_out_speed (m/s), softness (1/kg; compliance, a pure number, is to be preferred);
         stiffness, damping, exponent, static_friction, transition of springs.
         """
         for which, name in (("first", first), ("second", second)):
             if not isinstance(name, str):
                 raise ModelError(f"{which} of a pair is the name of a link or shape, but is {shown(name)}")
+        options = with_current_names(options)
         for option in options:
             if option not in PAIR_OPTIONS:
                 raise ModelError(

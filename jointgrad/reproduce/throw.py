@@ -25,7 +25,7 @@ BALL = (9, 10, 11)
 DT, RELEASE, SWING, END = 5e-4, 0.5, 0.6, 2.0
 # the ball may fall no further than it is high above ground: it lands at the end of a step, not some mm deep, where its arm is
 # shorter and it loses more speed. The margin is twice what it falls in a step
-LAW = jg.Impulse(margin=4e-3, stabilisation=1.0)
+LAW = jg.Impulse(margin=4e-3, baumgarte=1.0)
 # s: pushes of the arm fade, or some swings become so fast that they depend on the step
 SWING_BRAKE = 0.1
 # fingers weigh 3 kg each in the file: held more weakly, they would fly open as the arm swings. The real hand has 140 N

@@ -37,7 +37,7 @@ TEACHING = 50  # tosses
 Ranges = dict[str, tuple[float, float]]
 
 RANGES: dict[str, Ranges] = {
-    "impulse": {"friction": (0.05, 0.5), "restitution": (0.02, 0.6), "stabilisation": (0.02, 0.6), "softness": (1e-6, 3.0)},
+    "impulse": {"friction": (0.05, 0.5), "restitution": (0.02, 0.6), "baumgarte": (0.02, 0.6), "softness": (1e-6, 3.0)},
     "spring": {
         "friction": (0.05, 0.5), "static_friction": (0.05, 0.5), "stiffness": (3e3, 1e6), "damping": (1e3, 1e6),
         "transition": (3e-3, 0.3),
@@ -45,7 +45,7 @@ RANGES: dict[str, Ranges] = {
 }  # fmt: skip
 # what each law does when nobody has identified anything but the authors' friction
 DEFAULTS = {
-    "impulse": {"friction": 0.15, "restitution": 0.0, "stabilisation": 0.2, "softness": 1e-5},
+    "impulse": {"friction": 0.15, "restitution": 0.0, "baumgarte": 0.2, "softness": 1e-5},
     "spring": {
         "friction": 0.15, "static_friction": 0.15, "stiffness": 5e4, "damping": 5e4, "transition": 0.01,
     },

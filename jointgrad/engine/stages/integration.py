@@ -1,7 +1,7 @@
 """Joint accelerations and kicks -> next coordinates and rates, on the manifold: quaternions by the exponential map.
 
 Semi-implicit Euler moves with the new rates, explicit Euler with the old ones; implicit joint damping is semi-implicit
-here and has done its part in `forces`. The fourth-order Runge-Kutta step is in step.py, of the same operators.
+here and has done its part in `forces`. The fourth-order Runge-Kutta step is in engine/runge_kutta.py, of the same operators.
 """
 
 from ...algebra import rotation

@@ -12,6 +12,7 @@ from ...operators import zero
 from ..articulated import multipliers
 from .energy import restrain, restrain_adjoint, restrain_again, square_adjoint, unrestrain
 from .gauss_seidel import matrix_adjoint, sweeps, sweeps_adjoint
+from .give import lightness_adjoint
 from .loads import loads_felt
 from .pulls import impulse_cotangents, rows_adjoint
 from .response import inertia_adjoint, mixtures, rates, sum_pushes
@@ -23,15 +24,15 @@ READS = (
     "state.q", "state.qd", "assembly.inertia", "work.pose", "work.arm", "work.S", "work.v", "work.armature", "work.I",
     "work.U", "work.D_inv", "work.factor", "work.rise", "work.qdd", "touch.shape", "touch.point", "touch.normal", "touch.gap",
     "params.joint_limit", "params.joint_friction", "params.joint_mimic", "params.pair_friction", "params.pair_torsion",
-    "params.pair_rolling", "params.pair_restitution", "params.pair_stabilisation", "params.pair_compliance",
-    "params.pair_softness", "params.pair_margin", "params.pair_push_limit", "params.world_stabilisation",
+    "params.pair_rolling", "params.pair_restitution", "params.pair_baumgarte", "params.pair_compliance",
+    "params.pair_softness", "params.pair_margin", "params.pair_max_push_out_speed", "params.world_baumgarte",
     "params.world_compliance", "params.world_softness", "params.world_limit_margin", "params.world_dt",
 )  # fmt: skip
 WRITES = (
     "block.rows", "block.effort", "block.at_root", "block.answer", "block.weight", "block.weight2", "block.closing",
-    "block.approach", "block.A", "block.b", "block.give", "block.soft", "block.low", "block.high", "block.friction",
-    "block.active", "block.D", "block.G", "block.start", "block.x", "block.side", "block.pushed", "block.motion", "block.share",
-    "block.whole", "block.balance", "block.unsettled", "work.kick",
+    "block.approach", "block.A", "block.b", "block.give", "block.lightness", "block.soft", "block.low", "block.high",
+    "block.friction", "block.active", "block.D", "block.G", "block.start", "block.x", "block.side", "block.pushed", "block.motion",
+    "block.share", "block.whole", "block.balance", "block.unsettled", "work.kick",
 )  # fmt: skip
 
 
@@ -89,6 +90,8 @@ def contact_adjoint(
             square_adjoint(tree, work, block, block_bar)
             restrain_again(tree, work, block)
         inertia_adjoint(tree, params, assembly, assembly_bar, work, work_bar, multiplier, block, block_bar, call)
+        if call.wants_params != 0 or tree.n_mass_aims != 0:
+            lightness_adjoint(tree, assembly_bar, block, block_bar)
         rows_adjoint(
             tree, params, params_bar, state, state_bar, work, work_bar, multiplier, touch, touch_bar, block, block_bar
         )

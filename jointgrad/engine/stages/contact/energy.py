@@ -14,6 +14,7 @@ from ....compiler.trace import traced
 from ....model.arrays import FREE
 from ...at_points import at_point
 from ...operators import plus, zero
+from .give import plus_mass
 from .paths import IN_FIRST, POINT
 from .response import joint_rates, no_sums, push
 from .rows import bounce_of, brake, push_out
@@ -97,11 +98,6 @@ def product(a, b):
     return a * b
 
 
-@traced
-def plus_mass(total, inertia):
-    return total + inertia[9]
-
-
 @sweep
 def mass_of_all(tree, params, work):
     total = zero(params.world_dt[0])
@@ -117,7 +113,7 @@ def may_push(tree, params, touch, block, k):
     row = tree.pair_row[touch.pair[i]]
     return is_pushed_out(
         block.approach[k], touch.gap[i], at_point(tree, touch.restitution, params.pair_restitution, i, row),
-        params.pair_stabilisation[row], params.pair_push_limit[row], params.world_dt[0],
+        params.pair_baumgarte[row], params.pair_max_push_out_speed[row], params.world_dt[0],
     )  # fmt: skip
 
 

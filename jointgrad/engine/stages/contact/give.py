@@ -1,23 +1,65 @@
-"""What contacts and ties give beyond the answer of the trees: compliance, a share of that answer, and softness (1/kg)."""
+"""What contacts and ties give beyond the answer of the trees: compliance, a share of that answer, and softness (1/kg).
+
+A point on the axis of a joint may have no answer to speak of, and would then ask for an impulse without bound. So to the answer of
+a point is added a little of that which its trees would have if nothing held them: 1 / mass.
+"""
 
 from ....algebra.spatial import add
-from ....compiler.kernel import inlined
+from ....compiler.elementary import inverse
+from ....compiler.kernel import accumulate, inlined, sweep
 from ....compiler.reverse import adjoint
 from ....compiler.trace import traced
-from .paths import is_of_joints
+from ...operators import zero
+from .paths import POINT, is_of_joints
+
+# of the answer of a free tree
+LOOSE = 0.1
 
 
 @traced
 def give_way(A, give):
     """What a point gives beyond the answer of the trees: a share of it, the same in all directions (some of which the joints may
     not have), and what knows no masses."""
-    return (give[0] * (1.0 / 3.0) * (A[0] + A[4] + A[8]) + give[1],) * 3
+    return (give[0] * ((1.0 / 3.0) * (A[0] + A[4] + A[8]) + give[2]) + give[1],) * 3
 
 
 @traced
 def give_way_each(A, give):
     """The same of joints, which have nothing to do with each other."""
     return tuple(give[0] * A[4 * i] + give[1] for i in range(3))
+
+
+@traced
+def plus_mass(total, inertia):
+    return total + inertia[9]
+
+
+@traced
+def lightness_of(mass):
+    return LOOSE * inverse(mass)
+
+
+@traced
+def sum_of(a, b):
+    return a + b
+
+
+@sweep
+def lightnesses(tree, params, work, block):
+    """Of every tree; none of the world."""
+    for t in range(tree.n_trees):
+        mass = zero(params.world_dt[0])
+        for i in range(tree.tree_first[t], tree.tree_first[t + 1]):
+            mass = plus_mass(mass, work.I[tree.tree_body[i]])
+        block.lightness[t] = lightness_of(mass)
+    block.lightness[tree.n_trees] = zero(params.world_dt[0])
+
+
+@inlined
+def lightness_at(tree, block, k):
+    """Of the trees that a block is between."""
+    a, b = tree.body_tree[block.body[2 * k]], tree.body_tree[block.body[2 * k + 1]]
+    return sum_of(block.lightness[a], block.lightness[b])
 
 
 @traced
@@ -69,3 +111,22 @@ def give_adjoint(tree, block, block_bar, k, own, soft_bar):
         block_bar.give[k], block_bar.A[own] = give_each_reverse(A, soft, give, soft_bar, A_bar)
     else:
         block_bar.give[k], block_bar.A[own] = give_reverse(A, soft, give, soft_bar, A_bar)
+
+
+@traced
+def mass_bar_of(lightness, bar):
+    """Of the mass, from the cotangent of LOOSE / mass."""
+    return (*(0.0 * bar,) * 9, -(bar * lightness * lightness) * (1.0 / LOOSE))
+
+
+@sweep
+def lightness_adjoint(tree, assembly_bar, block, block_bar):
+    """Reads block_bar.give; adds to the cotangents of inertias."""
+    for k in range(block.n):
+        if block.kind[k] == POINT:
+            for side in range(2 * k, 2 * k + 2):
+                t = tree.body_tree[block.body[side]]
+                if t < tree.n_trees:
+                    bar = mass_bar_of(block.lightness[t], block_bar.give[k][2])
+                    for i in range(tree.tree_first[t], tree.tree_first[t + 1]):
+                        accumulate(assembly_bar.inertia, tree.tree_body[i], bar)

@@ -29,8 +29,9 @@ READS = (
     "block.active", "block.approach", "block.balance", "block.whole", "block.D", "block.G",
     "block.start", "block.x", "block.low", "block.high",
     "block.friction", "block.soft", "block.effort", "block.at_root", "block.answer",
-    "params.joint_limit", "params.pair_restitution", "params.pair_transition", "params.pair_margin", "params.pair_push_limit",
-    "params.pair_stabilisation", "params.world_dt", "params.world_limit_margin", "params.world_stabilisation",
+    "params.joint_limit", "params.pair_restitution", "params.pair_transition", "params.pair_margin",
+    "params.pair_max_push_out_speed", "params.pair_baumgarte", "params.world_dt", "params.world_limit_margin",
+    "params.world_baumgarte",
 )  # fmt: skip
 WRITES = ("margin.record", "block.pushed", "block.motion")
 
@@ -205,7 +206,7 @@ def with_stop(record, q, limit, margin, stabilisation, dt, who, weight):
     gap = minimum(to_low, to_high)
     record = smaller(record, 4, size_of(gap - margin), who)
     # what is far out is brought back at the greatest speed there is, and what is far in may come no faster
-    is_far = size_of(stabilisation * select(margin > gap, gap, 0.0) * inverse(dt)) > Impulse.push_limit
+    is_far = size_of(stabilisation * select(margin > gap, gap, 0.0) * inverse(dt)) > Impulse.max_push_out_speed
     side = select(to_high > to_low, 1.0, 2.0) + select(is_far, 2.0, 0.0)
     return replaced(record, 13, (record[13] + select(margin > gap, weight * side, 0.0),))
 
@@ -313,7 +314,7 @@ def point_record(tree, params, touch, block, record, k):
     return with_point(
         record, block.active[k], block.x[T * n + k], block.friction[k], 1.0 * tree.is_cone, block.approach[k], touch.gap[i],
         at_point(tree, touch.restitution, params.pair_restitution, i, row),
-        params.pair_stabilisation[row], params.pair_push_limit[row],
+        params.pair_baumgarte[row], params.pair_max_push_out_speed[row],
         params.world_dt[0], weight_of(seed_of(block, touch, k), -1),
     )  # fmt: skip
 
@@ -340,7 +341,7 @@ def stop_record(tree, params, state, record):
         if tree.tie_kind[r // 3] == JOINT_TIE and is_stop(tree, r):
             limit, margin = stop_range(tree, params, r)
             record = with_stop(
-                record, state.q[tree.tie_q[r]], limit, margin, params.world_stabilisation[0], params.world_dt[0], -1.0 - r // 3,
+                record, state.q[tree.tie_q[r]], limit, margin, params.world_baumgarte[0], params.world_dt[0], -1.0 - r // 3,
                 weight_of(r, -3),
             )  # fmt: skip
     return record
@@ -352,14 +353,14 @@ def with_pulls(record, speeds, weight):
     code = 0.0
     for i, speed in enumerate(speeds):
         side = select(speed > 0.0, 1.0, 2.0)
-        code = code + 3.0**i * select(Impulse.push_limit > size_of(speed), 0.0, side)
+        code = code + 3.0**i * select(Impulse.max_push_out_speed > size_of(speed), 0.0, side)
     return replaced(record, 13, (record[13] + weight * code,))
 
 
 @sweep
 def pull_record(tree, params, state, touch, record):
     """What stabilisation asks of loops and of mimic joints, as in ties.py, apart from their rates."""
-    still, gain, dt = zero3(params.world_dt[0]), params.world_stabilisation[0], params.world_dt[0]
+    still, gain, dt = zero3(params.world_dt[0]), params.world_baumgarte[0], params.world_dt[0]
     for t in range(tree.n_ties):
         kind, i, j = tree.tie_kind[t], tree.tie_a[t], tree.tie_b[t]
         if kind == CONNECT:

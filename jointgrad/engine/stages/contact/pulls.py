@@ -118,13 +118,13 @@ def point_adjoint(tree, params, params_bar, work, work_bar, multiplier, touch, t
     if block.kind[k] == POINT:
         closing_bar, approach_bar, gap, restitution, stabilisation, push_limit, dt_bar = point_demand_adjoint(
             block.closing[k], block.approach[k], touch.gap[i],
-            at_point(tree, touch.restitution, params.pair_restitution, i, row), params.pair_stabilisation[row],
-            params.pair_push_limit[row], params.pair_margin[row], dt, block_bar.b[k],
+            at_point(tree, touch.restitution, params.pair_restitution, i, row), params.pair_baumgarte[row],
+            params.pair_max_push_out_speed[row], params.pair_margin[row], dt, block_bar.b[k],
         )  # fmt: skip
         accumulate(touch_bar.gap, i, gap)
         give_to_point(tree, touch_bar.restitution, params_bar.pair_restitution, i, row, restitution)
-        accumulate(params_bar.pair_stabilisation, row, stabilisation)
-        accumulate(params_bar.pair_push_limit, row, push_limit)
+        accumulate(params_bar.pair_baumgarte, row, stabilisation)
+        accumulate(params_bar.pair_max_push_out_speed, row, push_limit)
         accumulate(params_bar.world_dt, 0, dt_bar)
         if block.restrained != 0:
             closing_bar = plus(closing_bar, block_bar.closing[k])
@@ -177,16 +177,16 @@ def loop_adjoint(
         accumulate(touch_bar.shape, i, A_bar)
         accumulate(touch_bar.shape, j, B_bar)
         A_pose, B_pose, stabilisation, dt_bar = connect_demand_adjoint(
-            block.closing[k], touch.shape[i], touch.shape[j], params.world_stabilisation[0], dt, block_bar.b[k]
+            block.closing[k], touch.shape[i], touch.shape[j], params.world_baumgarte[0], dt, block_bar.b[k]
         )
         A_bar, B_bar = displacement(A_pose), displacement(B_pose)
     else:
         A_bar, B_bar, stabilisation, dt_bar = moved_weld_demand_adjoint(
-            block.closing[k], touch.shape[i], touch.shape[j], params.world_stabilisation[0], dt, block_bar.b[k]
+            block.closing[k], touch.shape[i], touch.shape[j], params.world_baumgarte[0], dt, block_bar.b[k]
         )
     accumulate(touch_bar.shape, i, A_bar)
     accumulate(touch_bar.shape, j, B_bar)
-    accumulate(params_bar.world_stabilisation, 0, stabilisation)
+    accumulate(params_bar.world_baumgarte, 0, stabilisation)
     accumulate(params_bar.world_dt, 0, dt_bar)
     accumulate(params_bar.world_compliance, 0, block_bar.give[k][0])
     accumulate(params_bar.world_softness, 0, block_bar.give[k][1])
@@ -214,24 +214,24 @@ def joint_row_adjoint(
     if is_stop(tree, r):
         limit, margin = stop_range(tree, params, r)
         q_bar, own_bar, limit_bar, stabilisation, dt_bar = stop_demand_adjoint(
-            state.q[q], closing, limit, params.world_stabilisation[0], margin, dt, b_bar
+            state.q[q], closing, limit, params.world_baumgarte[0], margin, dt, b_bar
         )
         closing_bar = plus(own_bar, more)
         accumulate(state_bar.q, q, q_bar)
         accumulate(params_bar.joint_limit, i, limit_bar)
-        accumulate(params_bar.world_stabilisation, 0, stabilisation)
+        accumulate(params_bar.world_baumgarte, 0, stabilisation)
         accumulate(params_bar.world_dt, 0, dt_bar)
     elif kind == MIMIC_ROW:
         q2, d2 = tree.tie_q2[r], tree.tie_dof2[r]
         q_bar, own_bar, q2_bar, mimic, stabilisation, dt_bar = mimic_demand_adjoint(
-            state.q[q], closing, state.q[q2], params.joint_mimic[i], params.world_stabilisation[0], dt, b_bar
+            state.q[q], closing, state.q[q2], params.joint_mimic[i], params.world_baumgarte[0], dt, b_bar
         )
         closing_bar = plus(own_bar, more)
         accumulate(state_bar.q, q, q_bar)
         accumulate(state_bar.q, q2, q2_bar)
         accumulate(params_bar.joint_mimic, i, mimic)
         accumulate(params_bar.joint_mimic, i, ratio_bar(closing_bar, block_bar.free[d2], x, multiplier.mu[d2], w))
-        accumulate(params_bar.world_stabilisation, 0, stabilisation)
+        accumulate(params_bar.world_baumgarte, 0, stabilisation)
         accumulate(params_bar.world_dt, 0, dt_bar)
         accumulate(block_bar.rate, d2, times2(weight2, closing_bar))
     else:

@@ -17,8 +17,8 @@ from ....compiler.reverse import adjoint
 from ....compiler.trace import traced
 from ....model.arrays import IMPULSE
 from ...at_points import at_point
-from ...operators import zero9
-from .give import softened, softness_of
+from ...operators import zero, zero9
+from .give import lightness_at, lightnesses, softened, softness_of
 from .paths import POINT, SPIN, joined, list_members, open_block, reach_roots, three, tree_of
 from .ties import tie_blocks
 
@@ -137,8 +137,8 @@ def point_block(tree, params, work, touch, block, i):
     block.approach[k] = approach_of(block.rows[2 * k], work.v[a], block.rows[2 * k + 1], work.v[b])
     restitution = at_point(tree, touch.restitution, params.pair_restitution, i, row)
     block.b[k] = point_demand(
-        block.closing[k], block.approach[k], touch.gap[i], restitution, params.pair_stabilisation[row],
-        params.pair_push_limit[row], params.pair_margin[row], dt,
+        block.closing[k], block.approach[k], touch.gap[i], restitution, params.pair_baumgarte[row],
+        params.pair_max_push_out_speed[row], params.pair_margin[row], dt,
     )  # fmt: skip
     finish(tree, params, work, touch, block, i, k, row, restitution)
     if any_above(bounce_of(block.active[k], touch.gap[i], restitution), 0.0):
@@ -166,7 +166,8 @@ def finish(tree, params, work, touch, block, i, k, row, restitution):
     block.friction[k] = (
         at_point(tree, touch.friction, params.pair_friction, i, row), params.pair_torsion[row], params.pair_rolling[row],
     )  # fmt: skip
-    block.give[k] = params.pair_compliance[row], params.pair_softness[row]
+    looseness = lightness_at(tree, block, k) if block.kind[k] == POINT else zero(params.world_dt[0])
+    block.give[k] = params.pair_compliance[row], params.pair_softness[row], looseness
     reach_roots(tree, work, block, k)
 
 
@@ -174,6 +175,8 @@ def finish(tree, params, work, touch, block, i, k, row, restitution):
 def blocks(tree, params, state, work, touch, block):
     block.n = 0
     block.bounces = block.restrained = 0
+    if touch.n != 0:
+        lightnesses(tree, params, work, block)
     if tree.n_ties != 0:
         tie_blocks(tree, params, state, work, touch, block)
     for i in range(touch.n):

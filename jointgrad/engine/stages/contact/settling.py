@@ -54,7 +54,7 @@ def settle(tree, params, touch, block):
             p = touch.pair[i]
             found = left_over(
                 found, block.x[T * n + k], block.x[(T - 1) * n + k], block.A[block.own[k]], block.active[k], touch.gap[i],
-                params.pair_stabilisation[tree.pair_row[p]], params.world_dt[0], 1.0 * p,
+                params.pair_baumgarte[tree.pair_row[p]], params.world_dt[0], 1.0 * p,
             )  # fmt: skip
             most = begun_with(most, block.b[k], block.closing[k], block.approach[k], block.active[k])
     block.unsettled[0] = smoothed(block.unsettled[0], found, most)

@@ -14,7 +14,7 @@ from ....compiler.reverse import adjoint
 from ....compiler.trace import traced
 from ....model.arrays import CONNECT, HIGH_ROW, JOINT_TIE, LOW_ROW, MIMIC_ROW, NO_ROW, STOP_ROW
 from ....model.laws import Impulse
-from ...operators import plus, zero3, zero18
+from ...operators import plus, zero, zero3, zero18
 from .paths import BOUNDED, IN_FIRST, joined, open_block, passed, reach_roots, settle
 
 BIG = float("inf")
@@ -22,7 +22,7 @@ BIG = float("inf")
 
 def gentle(speed):
     """The speed at which stabilisation closes an error: what starts far off is brought back, not thrown."""
-    return clamp(speed, -Impulse.push_limit, Impulse.push_limit)
+    return clamp(speed, -Impulse.max_push_out_speed, Impulse.max_push_out_speed)
 
 
 @traced
@@ -116,12 +116,12 @@ def joint_row(tree, params, state, work, r):
         return no_row(dt)
     if is_stop(tree, r):
         limit, margin = stop_range(tree, params, r)
-        return stop_row(state.q[q], state.qd[d], work.qdd[d], limit, params.world_stabilisation[0], margin, dt)
+        return stop_row(state.q[q], state.qd[d], work.qdd[d], limit, params.world_baumgarte[0], margin, dt)
     if kind == MIMIC_ROW:
         q2, d2 = tree.tie_q2[r], tree.tie_dof2[r]
         return mimic_row(
             state.q[q], state.qd[d], work.qdd[d], state.q[q2], state.qd[d2], work.qdd[d2], params.joint_mimic[i],
-            params.world_stabilisation[0], dt,
+            params.world_baumgarte[0], dt,
         )  # fmt: skip
     return friction_row(state.qd[d], work.qdd[d], params.joint_friction[i], dt)
 
@@ -209,7 +209,7 @@ def joint_tie(tree, params, state, work, block, t):
         block.weight[k], block.weight2[k], block.closing[k] = (w0, w1, w2), (o0, o1, o2), (c0, c1, c2)
         block.b[k], block.low[k], block.high[k] = (b0, b1, b2), (low0, low1, low2), (high0, high1, high2)
         block.active[k] = (active0, active1, active2)
-        block.give[k] = params.world_compliance[0], params.world_softness[0]
+        block.give[k] = params.world_compliance[0], params.world_softness[0], zero(params.world_dt[0])
         joints_reach_roots(tree, work, block, k)
 
 
@@ -280,11 +280,11 @@ def loop_tie(tree, params, work, touch, block, t):
         block.rows[2 * k], work.v[a], work.rise[a], block.rows[2 * k + 1], work.v[b], work.rise[b], dt
     )
     if tree.tie_kind[t] == CONNECT:
-        block.b[k] = connect_demand(block.closing[k], touch.shape[i], touch.shape[j], params.world_stabilisation[0], dt)
+        block.b[k] = connect_demand(block.closing[k], touch.shape[i], touch.shape[j], params.world_baumgarte[0], dt)
     else:
-        block.b[k] = weld_demand(block.closing[k], touch.shape[i], touch.shape[j], params.world_stabilisation[0], dt)
+        block.b[k] = weld_demand(block.closing[k], touch.shape[i], touch.shape[j], params.world_baumgarte[0], dt)
     block.low[k], block.high[k], block.active[k] = unbounded(dt)
-    block.give[k] = params.world_compliance[0], params.world_softness[0]
+    block.give[k] = params.world_compliance[0], params.world_softness[0], zero(params.world_dt[0])
     reach_roots(tree, work, block, k)
 
 
