@@ -383,7 +383,7 @@ def checked_hold(hold: Any, steps: int | None, has_controls: bool) -> int:
     hold = checked_count("hold", hold, 1)
     if hold > 1 and not has_controls:
         raise InputError("hold is for controls, but u is None")
-    if steps is not None and steps % hold:
+    if steps is not None and checked_count("steps", steps) % hold:
         raise InputError(f"steps={steps} is no multiple of hold={hold}")
     return hold
 
