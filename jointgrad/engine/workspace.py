@@ -149,8 +149,8 @@ BLOCK = {
 }  # fmt: skip
 BLOCK_BAR = {
     # load: what the contact forces among the outputs give the last impulses
-    "load": 3, "x": 3, "e": 3, "b": 3, "A": 9, "give": 3, "soft": 3, "closing": 3, "approach": 1, "demand": 3, "square": 1,
-    "friction": 3, "low": 3, "high": 3, "free": 1, "rate": 1, "root": 6,
+    "load": 3, "x": 3, "e": 3, "b": 3, "A": 9, "give": 3, "lightness": 1, "soft": 3, "closing": 3, "approach": 1, "demand": 3,
+    "square": 1, "friction": 3, "low": 3, "high": 3, "free": 1, "rate": 1, "root": 6,
     # answers of every dof to every row, and their mixtures by A_bar + A_bar^T
     "Y": 3, "Y_body": 18, "W": 3, "W_root": 18, "composite": 10, "composite_bar": 10,
     # running sums on their way back, with the rates that they give; the same of cotangents

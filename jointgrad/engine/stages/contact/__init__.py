@@ -91,7 +91,7 @@ def contact_adjoint(
             restrain_again(tree, work, block)
         inertia_adjoint(tree, params, assembly, assembly_bar, work, work_bar, multiplier, block, block_bar, call)
         if call.wants_params != 0 or tree.n_mass_aims != 0:
-            lightness_adjoint(tree, assembly_bar, block, block_bar)
+            lightness_adjoint(tree, params, assembly_bar, block, block_bar)
         rows_adjoint(
             tree, params, params_bar, state, state_bar, work, work_bar, multiplier, touch, touch_bar, block, block_bar
         )

@@ -120,13 +120,15 @@ def mass_bar_of(lightness, bar):
 
 
 @sweep
-def lightness_adjoint(tree, assembly_bar, block, block_bar):
+def lightness_adjoint(tree, params, assembly_bar, block, block_bar):
     """Reads block_bar.give; adds to the cotangents of inertias."""
+    for t in range(tree.n_trees + 1):
+        block_bar.lightness[t] = zero(params.world_dt[0])
     for k in range(block.n):
         if block.kind[k] == POINT:
             for side in range(2 * k, 2 * k + 2):
-                t = tree.body_tree[block.body[side]]
-                if t < tree.n_trees:
-                    bar = mass_bar_of(block.lightness[t], block_bar.give[k][2])
-                    for i in range(tree.tree_first[t], tree.tree_first[t + 1]):
-                        accumulate(assembly_bar.inertia, tree.tree_body[i], bar)
+                accumulate(block_bar.lightness, tree.body_tree[block.body[side]], block_bar.give[k][2])
+    for t in range(tree.n_trees):
+        bar = mass_bar_of(block.lightness[t], block_bar.lightness[t])
+        for i in range(tree.tree_first[t], tree.tree_first[t + 1]):
+            accumulate(assembly_bar.inertia, tree.tree_body[i], bar)
