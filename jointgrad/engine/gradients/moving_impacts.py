@@ -31,6 +31,7 @@ from .segments import (
     joined,
     joined_tangents,
     of_environment,
+    with_all_states,
     with_batch,
 )
 
@@ -74,6 +75,7 @@ class MovingImpacts:
 
     def pulled_back(self, motion: Trajectory, bars: Bars, wrt: Sequence[str]) -> Gradient:
         """As that of Exact; segments between bounces go back one after the other."""
+        motion = with_all_states(motion)
         jumps = self._jumps(motion)
         if not jumps:
             return Exact().pulled_back(motion, bars, wrt)
@@ -94,6 +96,7 @@ class MovingImpacts:
         """As that of Exact, segment by segment."""
         from ..tangent import tangents
 
+        motion = with_all_states(motion)
         jumps = self._jumps(motion)
         if not jumps:
             return Exact().pushed_forward(motion, dots, params, outputs)
@@ -120,9 +123,9 @@ class MovingImpacts:
         motion = rollout(model, state, None if u is None else np.stack([u, u]), steps=2, force=force)
         dt = np.reshape(model.params["world.dt"], (-1, 1))
         after = difference(model, *(State(motion.q[k], motion.qd[k]) for k in (2, 1))) / dt
-        before, A = np.concatenate([state.qd, seen.qdd], axis=-1), A.copy()
+        before, A, e = np.concatenate([state.qd, seen.qdd], axis=-1), A.copy(), _restitutions(model)
         for env in range(len(state.q)):
-            for one in self._fastest(model, seen, env, 0, state.qd[env]):
+            for one in self._fastest(model, seen, e, env, 0, state.qd[env]):
                 moved_impact(A[env], before[env], after[env], one)
         return A
 
@@ -154,11 +157,19 @@ class MovingImpacts:
             return []
         held = (None if x is None else x[steps] for x in (u, force))
         seen = inspect(model, State(q[steps], qd[steps]), *held)
-        return [one for k, step in enumerate(steps) for one in self._fastest(model, seen, k, int(step), qd[step])]
+        e = _restitutions(model)
+        return [one for k, step in enumerate(steps) for one in self._fastest(model, seen, e, k, int(step), qd[step])]
 
-    def _fastest(self, model: Model, seen: Inspection, env: int, step: int, qd: np.ndarray) -> list[Impact]:
+    def _fastest(
+        self,
+        model: Model,
+        seen: Inspection,
+        restitution: Mapping[frozenset[str], float],
+        env: int,
+        step: int,
+        qd: np.ndarray,
+    ) -> list[Impact]:
         """The fastest of the points that meet and bounce in a step, if one is fast enough."""
-        restitution = _restitutions(model)
         bouncing = [c for c in seen.contacts[env] if c.mode != "open" and restitution.get(frozenset(c.shapes))]
         slopes = [_gap_slope(model, seen, env, contact) for contact in bouncing]
         found = [Impact(step, slope, float(slope @ qd)) for slope in slopes]

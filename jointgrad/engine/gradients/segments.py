@@ -54,6 +54,16 @@ class Bars:
         return Bars(self.q[first : last + 1], self.qd[first : last + 1], True, outputs)
 
 
+def with_all_states(motion: Trajectory) -> Trajectory:
+    """The same motion with every state at hand: one that kept fewer would run again each time that it is asked for them."""
+    from ..rollout import Trajectory
+
+    states = motion._all_states()
+    if states[0] is motion._q:
+        return motion
+    return Trajectory(motion.model, motion._inputs, every_step(), (), motion._threads, known=states)
+
+
 def between(motion: Trajectory, first: int, last: int) -> Trajectory:
     """The part of a motion between two of its states, on the same arrays, with a batch axis."""
     from ..rollout import Inputs, Trajectory
