@@ -183,6 +183,18 @@ def test_torch_and_jax_hand_it_through():
         np.testing.assert_allclose(np.asarray(jax.grad(loss)(given[2])), truth, rtol=1e-12)
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("steps", [0, 1, 2])
+def test_motions_too_short_to_bounce(steps):
+    motion = thrown(jg.MovingImpacts(), steps=steps)
+    np.testing.assert_allclose(motion.backward(np.ones((3, 1))).q, 1.0)
+
+
+def test_a_speed_that_is_none_is_refused():
+    with pytest.raises(jg.InputError, match="slowest"):
+        jg.MovingImpacts(slowest=float("nan"))
+
+
 def test_another_meaning_is_refused():
     with pytest.raises(jg.InputError, match="gradient must be"):
         thrown("exact", steps=2)

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...model.arguments import checked_number
 from ...model.arrays import Model, State
 from ..tangent_coordinates import difference, rows_of
 from .exact import Exact
@@ -72,6 +73,9 @@ class MovingImpacts:
     for bodies that chatter."""
 
     slowest: float = 0.1
+
+    def __post_init__(self) -> None:
+        checked_number("slowest", self.slowest, 0.0)
 
     def pulled_back(self, motion: Trajectory, bars: Bars, wrt: Sequence[str]) -> Gradient:
         """As that of Exact; segments between bounces go back one after the other."""
@@ -146,11 +150,10 @@ class MovingImpacts:
         """The bounces of one motion q (T+1, nq), qd, under u (T, nu) and force (T, n_links, 6), in the order of time."""
         from ..inspect import inspect
 
-        if not can_bounce(model):
+        if not can_bounce(model) or len(qd) < 4:  # a bounce in the first step, or the last, has no rate on one side
             return []
         jumps = np.abs(np.diff(qd, axis=0)).max(-1)
         sudden = np.flatnonzero(jumps > np.maximum(SUDDEN * np.median(jumps), self.slowest))
-        # a bounce in the first step, or the last, has no rate on one side
         sudden = sudden[(sudden > 0) & (sudden < len(jumps) - 1)]
         steps = np.sort(sudden[np.argsort(-jumps[sudden])][:MOST])
         if not len(steps):
