@@ -28,6 +28,10 @@ import numpy as np
 
 import jointgrad as jg
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+
+from worlds import chain, mjcf
+
 SECONDS, MEGABYTES = 10.0, 1000.0
 ATTACKS: dict[str, Callable[[], str]] = {}
 
@@ -46,20 +50,6 @@ def refused(entry: str, call: Callable[[], object]) -> str:
         assert f"jg.budget({entry}=" in str(error), error
         return f"refused ({entry})"
     raise AssertionError("it was taken")
-
-
-def mjcf(inside: str, around: str = "") -> str:
-    return f"<mujoco>{around}<worldbody>{inside}</worldbody></mujoco>"
-
-
-def chain(n: int, **options) -> jg.Description:
-    robot, parent = jg.Description("chain"), None
-    for i in range(n):
-        robot.add_link(f"l{i}", 1.0, inertia=(1.0, 1.0, 1.0))
-        robot.add_joint(f"j{i}", "revolute", parent, f"l{i}", axis=(0, 1, 0), position=(0, 0, 0.1), **options)
-        robot.add_actuator(f"j{i}", f"j{i}")
-        parent = f"l{i}"
-    return robot
 
 
 # files of robots ---------------------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ import zipfile
 import numpy as np
 import pytest
 from oracles.browser import Browser, chromium
+from worlds import chain, mjcf
 
 import jointgrad as jg
 from jointgrad.files import load, load_world
@@ -35,20 +36,6 @@ from jointgrad.viewer.markup import plain
 from jointgrad.viewer.scene import scene_of
 
 in_browser = pytest.mark.skipif(chromium() is None, reason="there is no chromium to open the page with")
-
-
-def chain(n, **options):
-    robot, parent = jg.Description("chain"), None
-    for i in range(n):
-        robot.add_link(f"l{i}", 1.0, inertia=(1.0, 1.0, 1.0))
-        robot.add_joint(f"j{i}", "revolute", parent, f"l{i}", axis=(0, 1, 0), position=(0, 0, 0.1), **options)
-        robot.add_actuator(f"j{i}", f"j{i}")
-        parent = f"l{i}"
-    return robot
-
-
-def mjcf(inside, around=""):
-    return f"<mujoco>{around}<worldbody>{inside}</worldbody></mujoco>"
 
 
 def quiet(call):

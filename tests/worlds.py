@@ -137,3 +137,19 @@ def thrown_together(model: jg.Model, batch: int, seed: int) -> jg.State:
     joints = -np.abs(rng.normal(size=(2, batch, more))) * [[[0.1]], [[1.0]]] - 0.1
     joints[0, :, 1:] = -0.0995  # one joint beyond its limit, one just before it
     return jg.State(*(np.hstack([x.reshape(batch, -1), j]) for x, j in zip((q, qd), joints, strict=True)))
+
+
+def chain(n: int, **options) -> jg.Description:
+    """Links that hang on each other by hinges, each with a motor."""
+    robot, parent = jg.Description("chain"), None
+    for i in range(n):
+        robot.add_link(f"l{i}", 1.0, inertia=(1.0, 1.0, 1.0))
+        robot.add_joint(f"j{i}", "revolute", parent, f"l{i}", axis=(0, 1, 0), position=(0, 0, 0.1), **options)
+        robot.add_actuator(f"j{i}", f"j{i}")
+        parent = f"l{i}"
+    return robot
+
+
+def mjcf(inside: str, around: str = "") -> str:
+    """A file with these bodies."""
+    return f"<mujoco>{around}<worldbody>{inside}</worldbody></mujoco>"
