@@ -13,7 +13,7 @@ import sys
 import types
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from .field import Schema
 from .kernel import Kernel, Sweep, called, names_in
@@ -53,7 +53,7 @@ def of_kernel(kernel: Kernel, schema: Schema) -> bytes:
     return digest.digest()
 
 
-def _reached(fn: types.FunctionType) -> set[types.FunctionType]:
+def _reached(fn: Any) -> set[types.FunctionType]:
     """A function and each one that it reaches."""
     known, stack = {fn}, [fn]
     while stack:
