@@ -132,7 +132,7 @@ def test_slopes_with_starts_found_are_those_of_differences():
     model, _, data, units = made_up_windows()
     off = model.replace({"link.com": 0.9 * model.params["link.com"]})
     unknowns = Unknowns(off, [Entry("joint.damping", "joint?", scale=0.1), Entry("link.inertia", None, 3, scale=0.05)])
-    sought = windows.SoughtParameters(unknowns.start, unknowns.bounds, unknowns.values, unknowns.directions)
+    sought = windows.FittedParameters(unknowns.start, unknowns.bounds, unknowns.values, unknowns.directions)
     problem = windows.WindowFit(off, data, sought, units, strength=0.01, every=1)
 
     def half_squares(x):
@@ -159,7 +159,7 @@ def test_what_starts_make_up_for_is_no_slope():
     unknowns = Unknowns(
         model, [Entry("joint.damping", "joint?", scale=0.1), Entry("link.inertia", None, 3, scale=0.05)]
     )
-    sought = windows.SoughtParameters(unknowns.start, unknowns.bounds, unknowns.values, unknowns.directions)
+    sought = windows.FittedParameters(unknowns.start, unknowns.bounds, unknowns.values, unknowns.directions)
     problem = windows.WindowFit(model, data, sought, units, every=1)
 
     def residuals(x):

@@ -30,7 +30,7 @@ from ..model.parameters import Unknowns
 from ..optimize import windows
 from ..optimize.progress import Stop
 from ..optimize.solvers import gauss_newton
-from ..optimize.windows import RecordedWindows, SoughtParameters, WindowFit, found_starts, moved
+from ..optimize.windows import FittedParameters, RecordedWindows, WindowFit, found_starts, moved
 from .kept import Kept
 from .real_machines import (
     FOLDS,
@@ -138,7 +138,7 @@ def fit_to(
 ) -> jg.Model:
     """By Levenberg-Marquardt through windows, from the numbers of the model and pulled towards them."""
     unknowns = Unknowns(model, m.unknowns)
-    sought = SoughtParameters(
+    sought = FittedParameters(
         unknowns.start, unknowns.bounds, unknowns.values, unknowns.directions, unknowns.is_physical
     )
     x = sought.start
@@ -222,7 +222,7 @@ def grown_on(
     """The model with a network that was trained through windows of these runs, as numbers of a model are fitted."""
     grafted, sizes = grafted_with(m, split, model, name)
     first = grafted.params["graft.weight"] / sizes
-    sought = SoughtParameters(
+    sought = FittedParameters(
         first, None, lambda x: {"graft.weight": x * sizes}, lambda x: {"graft.weight": np.diag(sizes)}
     )
     data = pieces(runs, round(TRAIN_WINDOW / m.dt), MOST_TRAIN)
