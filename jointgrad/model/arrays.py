@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
@@ -128,6 +129,18 @@ class Topology:
     def param_shapes(self) -> Mapping[str, tuple[int, ...]]:
         """Shape of every parameter that all environments share."""
         return MappingProxyType({name: self._shape_of(name) for name in PARAMS})
+
+    @functools.cached_property
+    def param_places(self) -> tuple[tuple[str, slice, tuple[int, ...]], ...]:
+        """Where every parameter lies, and its shape, where the numbers of all that are shared follow each other in one row."""
+        ends = itertools.accumulate(math.prod(shape) for shape in self.param_shapes.values())
+        items = zip(self.param_shapes.items(), ends, strict=True)
+        return tuple((name, slice(end - math.prod(shape), end), shape) for (name, shape), end in items)
+
+    @functools.cached_property
+    def n_params(self) -> int:
+        """Numbers in that row."""
+        return sum(math.prod(shape) for shape in self.param_shapes.values())
 
     def shape_of(self, name: str) -> tuple[int, ...]:
         return self.param_shapes[name]
@@ -262,6 +275,11 @@ class Model:
         """Whether all environments have the same value."""
         name = known_parameter(name)
         return self.params[name].shape == self.topology.shape_of(name)
+
+    @functools.cached_property
+    def own_params(self) -> tuple[str, ...]:
+        """Parameters that have a value per environment."""
+        return () if self.batch is None else tuple(name for name in PARAMS if not self.is_shared(name))
 
     def _checked(self, name: str, value: Any, may_be_beyond: bool) -> tuple[np.ndarray, int | None]:
         known_parameter(name)
