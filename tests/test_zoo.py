@@ -157,7 +157,9 @@ def test_shapes_that_do_not_touch_are_announced():
 def test_a_laikago_without_torque_lies_on_the_ground(touch, lowest):
     """It folds its legs under itself; where feet alone touch, the rest of it goes through."""
     model = jg.World().add(jg.zoo.laikago(touch=touch), position=(0, 0, 0.5)).add_ground().compile(dt=2e-3)
-    heights = jg.rollout(model, model.initial_state(), steps=600, outputs=("link.position",)).outputs["link.position"][..., 2]
+    heights = jg.rollout(model, model.initial_state(), steps=600, outputs=("link.position",)).outputs["link.position"][
+        ..., 2
+    ]
     assert (heights[-1].min() > lowest) == (touch == "all")
 
 

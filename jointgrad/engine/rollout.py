@@ -271,6 +271,9 @@ def rollout(
 ) -> Trajectory:
     """T steps from a state under controls u (T, batch, nu), or uncontrolled for `steps` steps.
 
+    u may be a controller in Python instead: a function of State and time (s) that returns controls (batch, nu); it is asked every
+    `hold` steps, for all environments at once. Derivatives are those at the controls that it gave: `motion.u` is a given there.
+
     hold: each control is held over so many steps, so that there are hold T of them; cotangents and directions of u are
     (T, batch, nu) too. force: (steps, batch, n_links, 6), or without the time axis where it stays the same. outputs: names from
     OUTPUTS; contact.force and contact.torque (about the centre of mass) are those of the step that led to a state, zero for
@@ -282,6 +285,10 @@ def rollout(
     force) small ones are copied, while to change a large one in place before derivatives are taken is an error.
     """
     check_meaning(gradient)
+    if callable(u):
+        from .simulation import controlled
+
+        u, steps = controlled(model, state, u, steps, hold, force, threads, on_nan), None
     motion = rolled_out(
         model, state, u, steps, force, outputs, threads, memory, on_nan, keep, is_guarded=True, hold=hold
     )
@@ -669,9 +676,7 @@ class _Reverse:
         t = self.trajectory
         one.take_params(self.model)
         t._describe(one, first, last)
-        one.integers("param_bar")[:] = (
-            [address(self.params_bar.get(n)) for n in NAMED_PARAMS] if self.params_bar else 0
-        )
+        one.integers("param_bar")[:] = [address(self.params_bar.get(n)) for n in NAMED_PARAMS] if self.params_bar else 0
         if self.bars.outputs:
             self.describe_outputs(one)
         one.set(
