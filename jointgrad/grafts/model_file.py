@@ -35,7 +35,7 @@ KINDS = {
         Actuator, Description, Impulse, Joint, Link, MLP, PlacedRobot, Recipe, Rule, Shape, Spring, Tendon,
         *constraints.Constraint.__subclasses__(),
     )
-}  # fmt: skip
+} | {"Placed": PlacedRobot}  # fmt: skip  # as files of 0.1 call it
 
 
 def save_model(model: Model, path: Any) -> None:
