@@ -17,6 +17,7 @@ import numpy as np
 from ..compiler.field import plain_tables
 from ..model.arrays import Model
 from ..model.errors import SimulationError
+from ..model.state_fields import state_counts
 from .dynamics import dynamics
 from .gauge import gauge_of
 from .stages.assembly import assembly_stage
@@ -24,7 +25,7 @@ from .stages.grafts import grafted_rates
 from .stages.kinematics import kinematics
 from .stages.outputs import outputs
 from .step import step as step_kernel
-from .workspace import PARAMS, SCHEMA, lists_of, rows_of
+from .workspace import PARAMS, SCHEMA, aliases_of, lists_of, rows_of
 
 
 def _numbers(values: Any) -> list:
@@ -52,7 +53,12 @@ def tables(model: Model, params: Mapping[str, Any] | None = None) -> SimpleNames
     """All tables of a model, its parameters filled in and assembled; values in `params` stand in for the model's own."""
     tree = model.topology.tree
     lists = {name: [0] * count for name, count in lists_of(tree).items()}
-    z = plain_tables(SCHEMA, rows_of(tree), {f"tree.{k}": v for k, v in tree.items()} | lists)
+    z = plain_tables(
+        SCHEMA,
+        rows_of(tree),
+        {f"tree.{k}": v for k, v in (tree | state_counts(tree)).items()} | lists,
+        aliases_of(tree),
+    )
     given = {**model.params, **(params or {})}
     for name, width in PARAMS.items():
         value = given[name.replace("_", ".", 1)]
@@ -102,7 +108,7 @@ def step(
     z = _with_state(model, q, qd, u, force, params)
     step_kernel(z)
     _check_room(z)
-    return _joined(z.work.q_next, q), _joined(z.work.qd_next, qd)
+    return _joined(z.next.q, q), _joined(z.next.qd, qd)
 
 
 def acceleration(

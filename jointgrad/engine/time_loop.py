@@ -11,6 +11,7 @@ from ..compiler.trace import traced
 from .clear import clear_motion, clear_work
 from .dynamics import dynamics
 from .operators import zero
+from .runge_kutta import go_to
 from .stages.assembly import assembly_stage, assembly_stage_adjoint
 from .stages.contact import contact
 from .stages.contact.margins import margins, nearer, stretch_margins, together, unstretch_margins
@@ -21,14 +22,14 @@ from .stages.kinematics import kinematics, kinematics_adjoint
 from .stages.outputs import outputs, outputs_adjoint
 from .step import step, step_adjoint
 from .switches import switches
-from .workspace import RECORD, RK4
+from .workspace import PARTS, RECORD, RK4
 
 # what a program does: keep the present state in a slot, go back to one, go on some steps, reverse one step
 STORE, LOAD, ADVANCE, REVERSE = range(4)
 # when parameters are assembled: they are already, once for all environments, or anew for every pack
 DONE, ONCE, EACH_PACK = range(3)
 NUMBER = 8  # bytes
-N_RECORD = len(RECORD)
+N_RECORD, N_PARTS = len(RECORD), len(PARTS)
 
 
 @sweep
@@ -56,6 +57,34 @@ def at_row(base, row, batch, n):
     if base == 0:
         return 0
     return base + row * batch * n * NUMBER
+
+
+@sweep
+def fill_state(frame, field, row, bases, dots):
+    """The parts of a state, laid end to end in a field, from a row of each of the user's arrays."""
+    call, at = frame.call, frame.at
+    cell = 0
+    for part in range(N_PARTS):
+        n = call.state_size[part]
+        base, dot = at_row(bases[part], row, call.batch, n), at_row(dots[part], row, call.batch, n)
+        offset = at.env * n * NUMBER
+        if dot != 0:
+            dot += offset
+        gather(field, cell, n, base + offset, dot, n * NUMBER, at.count)
+        cell += n
+
+
+@sweep
+def empty_state(frame, field, row, bases, dots):
+    """The converse."""
+    call, at = frame.call, frame.at
+    cell = 0
+    for part in range(N_PARTS):
+        n = call.state_size[part]
+        base, dot = at_row(bases[part], row, call.batch, n), at_row(dots[part], row, call.batch, n)
+        offset = at.env * n * NUMBER
+        scatter(field, cell, n, base + offset, dot + offset, n * NUMBER, at.count)
+        cell += n
 
 
 @kernel
@@ -123,35 +152,27 @@ def none_if_sound(acc, values):
 @sweep
 def finiteness(frame):
     """Zero in the lanes whose next state is finite, NaN in the others."""
-    tree, work = frame.tree, frame.work
-    of_q = zero(frame.params.world_dt[0])
-    of_qd = of_q
-    for i in range(tree.n_q):
-        of_q = and_finite(of_q, work.q_next[i])
-    for d in range(tree.n_dofs):
-        of_qd = and_finite(of_qd, work.qd_next[d])
-    return and_finite(of_q, of_qd)
+    acc = zero(frame.params.world_dt[0])
+    for i in range(frame.tree.n_state):
+        acc = and_finite(acc, frame.next.all[i])
+    return acc
 
 
 @kernel
 def advance(frame):
     """One step; an environment that leaves the finite numbers stays where it was, and the others do not notice."""
-    tree, state, work, output, call, at = frame.tree, frame.state, frame.work, frame.output, frame.call, frame.at
+    tree, state, output, call, at = frame.tree, frame.state, frame.output, frame.call, frame.at
     controls(frame)
     step(frame)
     acc = finiteness(frame)
     if all_finite(acc):
-        for i in range(tree.n_q):
-            state.q[i] = work.q_next[i]
-        for d in range(tree.n_dofs):
-            state.qd[d] = work.qd_next[d]
+        for i in range(tree.n_state):
+            state.all[i] = frame.next.all[i]
     else:
         if call.status != 0:
             mark(acc, call.status + at.env * NUMBER, at.step, at.count)
-        for i in range(tree.n_q):
-            state.q[i] = kept(acc, work.q_next[i], state.q[i])
-        for d in range(tree.n_dofs):
-            state.qd[d] = kept(acc, work.qd_next[d], state.qd[d])
+        for i in range(tree.n_state):
+            state.all[i] = kept(acc, frame.next.all[i], state.all[i])
         if call.wants_loads != 0:
             # what did not happen exerted no force
             for j in range(tree.n_links):
@@ -188,14 +209,6 @@ def write_loads(frame):
 
 
 @sweep
-def keep_state(frame):
-    tree, state, call = frame.tree, frame.state, frame.call
-    row, batch, nq, nv = frame.at.step // call.interval, call.batch, tree.n_q, tree.n_dofs
-    empty(frame, state.q, nq, at_row(call.q, row, batch, nq), at_row(call.q_dot, row, batch, nq))
-    empty(frame, state.qd, nv, at_row(call.qd, row, batch, nv), at_row(call.qd_dot, row, batch, nv))
-
-
-@sweep
 def take_pack(frame, env):
     """Turn to the environments from `env` on, as many as a pack holds."""
     call, at = frame.call, frame.at
@@ -211,16 +224,15 @@ def rollout(frame):
         take_pack(frame, env)
         if call.assemble == EACH_PACK or (call.assemble == ONCE and env == call.first):
             assemble(frame)
-        fill(frame, state.q, tree.n_q, call.q0, call.q0_dot)
-        fill(frame, state.qd, tree.n_dofs, call.qd0, call.qd0_dot)
+        fill_state(frame, state.all, 0, call.start, call.start_dot)
         if tree.has_impulses != 0:
             forget(frame)
         for k in range(call.steps):
             if at.is_stopped != 0:
                 return
             at.step = k
-            if call.q != 0 and k % call.interval == 0:
-                keep_state(frame)
+            if call.kept[0] != 0 and k % call.interval == 0:
+                empty_state(frame, state.all, k // call.interval, call.kept, call.kept_dot)
             if call.wants_outputs != 0:
                 write_outputs(frame)
             advance(frame)
@@ -230,8 +242,7 @@ def rollout(frame):
         at.step = call.steps
         if call.wants_outputs != 0:
             write_outputs(frame)
-        empty(frame, state.q, tree.n_q, call.q_last, call.q_last_dot)
-        empty(frame, state.qd, tree.n_dofs, call.qd_last, call.qd_last_dot)
+        empty_state(frame, state.all, 0, call.last_state, call.last_state_dot)
         if call.settling != 0:
             empty(frame, frame.block.unsettled, 3, call.settling, 0)
 
@@ -265,25 +276,21 @@ def read_load_bars(frame, bar):
 
 
 @sweep
-def add_own(frame, field, total, base, n):
-    """field = total + the loss's own cotangent of the present state, where it has one."""
-    call, at = frame.call, frame.at
-    if base != 0 and (call.each != 0 or at.step == call.steps):
-        row = at.step if call.each != 0 else 0
-        fill(frame, field, n, at_row(base, row, call.batch, n), 0)
-        for i in range(n):
-            accumulate(field, i, total[i])
-    else:
-        for i in range(n):
-            field[i] = total[i]
-
-
-@sweep
 def add_state_bars(frame, bar):
     """What came back through the step, and what the loss itself says, is the cotangent of the step before's next state."""
-    tree, call = frame.tree, frame.call
-    add_own(frame, bar.work.q_next, bar.state.q, call.q_bar, tree.n_q)
-    add_own(frame, bar.work.qd_next, bar.state.qd, call.qd_bar, tree.n_dofs)
+    call, at = frame.call, frame.at
+    row, cell = at.step if call.each != 0 else 0, 0
+    for part in range(N_PARTS):
+        n, base = call.state_size[part], call.state_bar[part]
+        if base != 0 and (call.each != 0 or at.step == call.steps):
+            place = at_row(base, row, call.batch, n) + at.env * n * NUMBER
+            gather(bar.next.all, cell, n, place, 0, n * NUMBER, at.count)
+            for i in range(cell, cell + n):
+                accumulate(bar.next.all, i, bar.state.all[i])
+        else:
+            for i in range(cell, cell + n):
+                bar.next.all[i] = bar.state.all[i]
+        cell += n
 
 
 @kernel
@@ -350,14 +357,10 @@ def end_lost(frame, bar):
     tree = frame.tree
     lost = frame.spare.lost[0]
     acc = zero(lost)
-    for i in range(tree.n_q):
-        acc = and_finite(acc, bar.state.q[i])
-    for d in range(tree.n_dofs):
-        acc = and_finite(acc, bar.state.qd[d])
-    for i in range(tree.n_q):
-        bar.state.q[i] = kept_if_finite(lost, acc, bar.state.q[i])
-    for d in range(tree.n_dofs):
-        bar.state.qd[d] = kept_if_finite(lost, acc, bar.state.qd[d])
+    for i in range(tree.n_state):
+        acc = and_finite(acc, bar.state.all[i])
+    for i in range(tree.n_state):
+        bar.state.all[i] = kept_if_finite(lost, acc, bar.state.all[i])
     for a in range(tree.n_actuators):
         bar.state.u[a] = own_if_finite(lost, bar.state.u[a])
     if frame.call.force != 0:
@@ -372,10 +375,8 @@ def set_aside(frame, bar):
         spare.params[i] = bar.params.all[i]
     for i in range(call.n_assembly):
         spare.assembly[i] = bar.assembly.all[i]
-    for i in range(tree.n_q):
-        spare.q[i] = bar.work.q_next[i]
-    for d in range(tree.n_dofs):
-        spare.qd[d] = bar.work.qd_next[d]
+    for i in range(tree.n_state):
+        spare.state[i] = bar.next.all[i]
 
 
 @sweep
@@ -385,10 +386,8 @@ def restore(frame, bar, acc):
         bar.params.all[i] = kept(acc, bar.params.all[i], spare.params[i])
     for i in range(call.n_assembly):
         bar.assembly.all[i] = kept(acc, bar.assembly.all[i], spare.assembly[i])
-    for i in range(tree.n_q):
-        bar.state.q[i] = kept(acc, bar.state.q[i], spare.q[i])
-    for d in range(tree.n_dofs):
-        bar.state.qd[d] = kept(acc, bar.state.qd[d], spare.qd[d])
+    for i in range(tree.n_state):
+        bar.state.all[i] = kept(acc, bar.state.all[i], spare.state[i])
     for a in range(tree.n_actuators):
         bar.state.u[a] = kept(acc, bar.state.u[a], 0.0)
     if call.force != 0:
@@ -398,29 +397,24 @@ def restore(frame, bar, acc):
 
 @sweep
 def store(frame, slot):
-    tree, state, slots = frame.tree, frame.state, frame.slots
-    for i in range(tree.n_q):
-        slots.q[slot * tree.n_q + i] = state.q[i]
-    for d in range(tree.n_dofs):
-        slots.qd[slot * tree.n_dofs + d] = state.qd[d]
+    n, state, slots = frame.tree.n_state, frame.state, frame.slots
+    for i in range(n):
+        slots.state[slot * n + i] = state.all[i]
 
 
 @sweep
 def load(frame, slot):
-    tree, state, slots = frame.tree, frame.state, frame.slots
-    for i in range(tree.n_q):
-        state.q[i] = slots.q[slot * tree.n_q + i]
-    for d in range(tree.n_dofs):
-        state.qd[d] = slots.qd[slot * tree.n_dofs + d]
+    n, state, slots = frame.tree.n_state, frame.state, frame.slots
+    for i in range(n):
+        state.all[i] = slots.state[slot * n + i]
 
 
 @sweep
 def reverse_interval(frame, bar, interval):
     """Run the program that reverses one interval, from the state kept at its start."""
-    tree, state, call, at = frame.tree, frame.state, frame.call, frame.at
-    nq, nv, start = tree.n_q, tree.n_dofs, interval * call.interval
-    fill(frame, state.q, nq, at_row(call.q, interval, call.batch, nq), 0)
-    fill(frame, state.qd, nv, at_row(call.qd, interval, call.batch, nv), 0)
+    call, at = frame.call, frame.at
+    start = interval * call.interval
+    fill_state(frame, frame.state.all, interval, call.kept, call.nowhere)
     at.step = start
     is_last = start + call.interval >= call.steps
     line = call.program_length if is_last else 0
@@ -477,7 +471,7 @@ def hand_over_params(frame, bar):
 
 @kernel
 def rollout_adjoint(frame, bar):
-    tree, params, state, spare, call, at = frame.tree, frame.params, frame.state, frame.spare, frame.call, frame.at
+    params, state, spare, call, at = frame.params, frame.state, frame.spare, frame.call, frame.at
     for env in range(call.first, call.last, lanes_of(state.q)):
         take_pack(frame, env)
         if call.assemble == EACH_PACK or (call.assemble == ONCE and env == call.first):
@@ -490,8 +484,7 @@ def rollout_adjoint(frame, bar):
         spare.lost[0] = zero(params.world_dt[0])
         at.step = call.steps
         if call.wants_outputs != 0:
-            fill(frame, state.q, tree.n_q, call.q_last, 0)
-            fill(frame, state.qd, tree.n_dofs, call.qd_last, 0)
+            fill_state(frame, state.all, 0, call.last_state, call.nowhere)
             read_output_bars(frame, bar)
             reverse_outputs(frame, bar)
         add_state_bars(frame, bar)
@@ -499,8 +492,7 @@ def rollout_adjoint(frame, bar):
             reverse_interval(frame, bar, interval)
             if at.is_stopped != 0:
                 return
-        empty(frame, bar.work.q_next, tree.n_q, call.q0_bar, 0)
-        empty(frame, bar.work.qd_next, tree.n_dofs, call.qd0_bar, 0)
+        empty_state(frame, bar.next.all, 0, call.start_bar, call.nowhere)
         if call.wants_params != 0:
             assembly_stage_adjoint(frame, bar)
             if not all_finite(spare.lost[0]):
@@ -511,12 +503,11 @@ def rollout_adjoint(frame, bar):
 @kernel
 def evaluation(frame):
     """Everything about one pack of states, left in the tables for whoever called."""
-    tree, state, call = frame.tree, frame.state, frame.call
+    tree, call = frame.tree, frame.call
     take_pack(frame, call.first)
     frame.at.step = 0
     assemble(frame)
-    fill(frame, state.q, tree.n_q, call.q0, 0)
-    fill(frame, state.qd, tree.n_dofs, call.qd0, 0)
+    fill_state(frame, frame.state.all, 0, call.start, call.nowhere)
     controls(frame)
     dynamics(frame, tree.n_shapes)
     if tree.has_impulses != 0:
@@ -556,13 +547,10 @@ def look_closely(frame):
 @sweep
 def look_at_all(frame):
     """The four evaluations of a Runge-Kutta step, each at its own state."""
-    tree, state, runge, margin = frame.tree, frame.state, frame.runge, frame.margin
+    margin = frame.margin
     step(frame)
     for k in range(4):
-        for i in range(tree.n_q):
-            state.q[i] = runge.q[k * tree.n_q + i]
-        for d in range(tree.n_dofs):
-            state.qd[d] = runge.qd[k * tree.n_dofs + d]
+        go_to(frame, k)
         look_closely(frame)
         margin.record[1] = margin.record[0] if k == 0 else together(margin.record[1], margin.record[0])
     margin.record[0] = margin.record[1]
@@ -580,8 +568,7 @@ def certify(frame):
             if at.is_stopped != 0:
                 return
             at.step = k
-            fill(frame, state.q, tree.n_q, at_row(call.q, k, call.batch, tree.n_q), 0)
-            fill(frame, state.qd, tree.n_dofs, at_row(call.qd, k, call.batch, tree.n_dofs), 0)
+            fill_state(frame, state.all, k, call.kept, call.nowhere)
             controls(frame)
             if tree.integrator == RK4:
                 look_at_all(frame)
