@@ -24,11 +24,13 @@ from .model.errors import InputError
 
 
 class Motion(NamedTuple):
-    """q (T+1, batch, nq), qd (T+1, batch, nv) and named outputs (T+1, batch, n_links, ...) of a rollout."""
+    """q (T+1, batch, nq), qd (T+1, batch, nv) and named outputs (T+1, batch, n_links, ...) of a rollout; further state
+    (T+1, batch, n_more) where the model has any."""
 
     q: jax.Array
     qd: jax.Array
     outputs: Mapping[str, jax.Array]
+    more: jax.Array | None = None
 
 
 def step(
@@ -41,16 +43,16 @@ def step(
     params: Mapping[str, Any] | None = None,
     threads: int | None = None,
     on_nan: str = "raise",
-) -> tuple[jax.Array, jax.Array]:
-    """q and qd one time step on.
+    more: Any = None,
+) -> tuple[jax.Array, ...]:
+    """q and qd one time step on; and more, further state (batch, n_more), where the model has any.
 
     q (batch, nq), qd (batch, nv), u (batch, nu), force (batch, n_links, 6) as MuJoCo's xfrc_applied; or all without batch.
     params maps names of the model's parameters to arrays, with a leading batch axis for a value per environment.
     """
-    given = _given(model, q, qd, u, force, params)
+    given = _given(model, q, qd, u, force, params, more)
     call = checked_call(model, _shapes(given), is_step=True, threads=threads, on_nan=on_nan)
-    q_next, qd_next = _motion(call, tuple(given.values()))
-    return q_next, qd_next
+    return tuple(_motion(call, tuple(given.values())))
 
 
 def rollout(
@@ -69,6 +71,7 @@ def rollout(
     threads: int | None = None,
     on_nan: str = "raise",
     gradient: Exact | MovingImpacts = EXACT,
+    more: Any = None,
 ) -> Motion:
     """Many steps under controls u (T, batch, nu), each held over `hold` steps, or without for `steps` steps.
 
@@ -78,13 +81,14 @@ def rollout(
     """
     if checked_hold(hold, steps, u is not None) > 1:
         u = jnp.repeat(u, hold, axis=0)
-    given = _given(model, q, qd, u, force, params)
+    given = _given(model, q, qd, u, force, params, more)
     call = checked_call(
         model, _shapes(given), steps=steps, outputs=outputs, only_last=only_last, memory=memory, threads=threads,
         on_nan=on_nan, gradient=gradient,
     )  # fmt: skip
     found = _motion(call, tuple(given.values()))
-    return Motion(found[0], found[1], dict(zip(call.outputs, found[2:], strict=True)))
+    named = dict(zip(call.outputs, found[len(call.state) :], strict=True))
+    return Motion(found[0], found[1], named, found[2] if model.n_more else None)
 
 
 def centre_of_mass(model: Model, motion: Motion, params: Mapping[str, Any] | None = None) -> jax.Array:
@@ -100,7 +104,7 @@ def centre_of_mass(model: Model, motion: Motion, params: Mapping[str, Any] | Non
     return (mass * (place + (turn @ com)[..., 0])).sum(-2) / mass.sum(-2)
 
 
-def _given(model: Model, q: Any, qd: Any, u: Any, force: Any, params: Any) -> dict[str, jax.Array]:
+def _given(model: Model, q: Any, qd: Any, u: Any, force: Any, params: Any, more: Any) -> dict[str, jax.Array]:
     if not isinstance(model, Model):
         raise InputError(f"model must be what World.compile gives, but is {type(model).__name__}")
     if params is not None and not isinstance(params, Mapping):
@@ -112,7 +116,9 @@ def _given(model: Model, q: Any, qd: Any, u: Any, force: Any, params: Any) -> di
             'for float64 call jax.config.update("jax_enable_x64", True) first',
             stacklevel=4,
         )
-    named = {"q": q, "qd": qd, "u": u, "force": force}
+    if more is None and model.n_more:
+        more = jnp.zeros((*jnp.shape(q)[:-1], model.n_more), jnp.asarray(q).dtype)
+    named = {"q": q, "qd": qd, "more": more, "u": u, "force": force}
     given = {name: x for name, x in named.items() if x is not None or name in ("q", "qd")} | params
     return {name: _array(f'params["{name}"]' if name in PARAMS else name, x) for name, x in given.items()}
 

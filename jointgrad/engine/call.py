@@ -34,14 +34,15 @@ from .rollout import (
 from .runtime import controls_hint
 
 Shapes = Mapping[str, tuple[int, ...]]
-STATE = ("q", "qd")
+STATE = ("q", "qd", "more")
 # what Trajectory.backward calls them; all others are parameters
-WRT = {"q": "state", "qd": "state", "u": "u", "force": "force"}
+WRT = {"q": "state", "qd": "state", "more": "state", "u": "u", "force": "force"}
 
 
 @dataclass(frozen=True)
 class Call:
-    """`inputs` names the arrays in their order: q, qd, then u, force and parameters where given."""
+    """`inputs` names the arrays in their order: q, qd, further state where the model has any, then u, force and parameters where
+    given."""
 
     model: Model
     inputs: tuple[str, ...]
@@ -60,7 +61,11 @@ class Call:
 
     @property
     def results(self) -> tuple[str, ...]:
-        return (*STATE, *self.outputs)
+        return (*self.state, *self.outputs)
+
+    @property
+    def state(self) -> tuple[str, ...]:
+        return STATE if self.model.n_more else STATE[:2]
 
     @property
     def returns_states(self) -> bool:
@@ -74,7 +79,11 @@ class Call:
 
     def result_shapes(self, batch: int | None) -> list[tuple[int, ...]]:
         """Shapes of what comes out of a batch of this size."""
-        widths = {"q": (self.model.nq,), "qd": (self.model.nv,)}
+        widths: dict[str, tuple[int, ...]] = {
+            "q": (self.model.nq,),
+            "qd": (self.model.nv,),
+            "more": (self.model.n_more,),
+        }
         widths |= {name: (self.model.n_links, *OUTPUTS[name]) for name in self.outputs}
         rows = () if batch is None else (batch,)
         times = [((self.steps or 0) + 1,) if self.has_time(name, True) else () for name in self.results]
@@ -88,7 +97,7 @@ class Call:
             model, state, u, force = self._parts(arrays)
             if self.steps is None:
                 last = step(model, state, u, force, self.threads, self.on_nan)
-                return [last.q, last.qd], None
+                return [getattr(last, name) for name in self.state], None
             motion = self._rollout(model, state, u, force, keep or not self.only_last)
         except InputError as error:
             raise InputError(_in_words_of_the_caller(error)) from None
@@ -118,15 +127,17 @@ class Call:
     ) -> Gradient:
         if self.steps is None:
             model, state, u, force = self._parts(arrays)
-            return step_adjoint(model, state, u, bars[0], bars[1], force, self.threads, wrt)
+            more_bar = bars[2] if self.model.n_more else None
+            return step_adjoint(model, state, u, bars[0], bars[1], force, self.threads, wrt, more_bar)
         motion = motion or self._motion_again(arrays, results)
-        output_bars = {name: bar for name, bar in zip(self.outputs, bars[2:], strict=True) if bar is not None}
-        return motion.backward(bars[0], bars[1], output_bars, wrt=wrt)
+        of_outputs = bars[len(self.state) :]
+        output_bars = {name: bar for name, bar in zip(self.outputs, of_outputs, strict=True) if bar is not None}
+        return motion.backward(bars[0], bars[1], output_bars, wrt=wrt, more_bar=bars[2] if self.model.n_more else None)
 
     def _parts(self, arrays: Sequence[np.ndarray]) -> tuple[Model, State, Any, Any]:
         """Model, state, controls and outside forces."""
         u, force = (arrays[self.inputs.index(name)] if name in self.inputs else None for name in ("u", "force"))
-        return self._model(arrays), State(arrays[0], arrays[1]), u, force
+        return self._model(arrays), State(*arrays[: len(self.state)]), u, force
 
     def _model(self, arrays: Sequence[np.ndarray]) -> Model:
         values = {name: x for name, x in zip(self.inputs, arrays, strict=True) if name in PARAMS}
@@ -145,7 +156,7 @@ class Call:
         """The motion whose states came out, or, where only the last one did, the same motion run once more."""
         model, state, u, force = self._parts(arrays)
         if self.returns_states:
-            motion = known_motion(model, (results[0], results[1]), u, force=force, threads=self.threads)
+            motion = known_motion(model, results[: len(self.state)], u, force=force, threads=self.threads)
             motion.gradient = self.gradient
             return motion
         return self._rollout(model, state, u, force, True)
@@ -189,7 +200,7 @@ def _in_words_of_the_caller(error: InputError) -> str:
 
 def _in_words_of_the_loss(error: InputError) -> str:
     text = str(error).replace("bars[", "_bar[")
-    for name, words in (("qd_bar", "qd"), ("q_bar", "q"), ("_bar", "output")):
+    for name, words in (("qd_bar", "qd"), ("q_bar", "q"), ("more_bar", "more"), ("_bar", "output")):
         text = text.replace(name, f"the gradient that the loss hands back for {words}")
     return text
 
@@ -212,6 +223,8 @@ def checked_call(
     if model.batch is not None and batch != (model.batch,):
         raise InputError(f"q has shape {q}, but the model has parameters for {model.batch} environments")
     _check("qd", shapes["qd"], (*batch, model.nv))
+    if model.n_more:
+        _check("more", shapes["more"], (*batch, model.n_more))
     n_steps = None if is_step else _check_controls(model, shapes, batch, steps)
     if is_step and "u" in shapes:
         _check("u", shapes["u"], (*batch, model.nu), functools.partial(controls_hint, model))

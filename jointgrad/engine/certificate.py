@@ -232,7 +232,7 @@ def certificate_of(trajectory: Trajectory, distance: float = DISTANCE) -> Certif
     probe = probed(trajectory, distance)
     public = {name: trajectory._public(np.ascontiguousarray(column)) for name, column in columns.items()}
     return Certificate(
-        model=trajectory.model, **public, condition=conditions(trajectory, *states), mismatch=probe.mismatch(),
+        model=trajectory.model, **public, condition=conditions(trajectory, *states[:2]), mismatch=probe.mismatch(),
         distance=distance, _probe=probe, _names=names, _is_lost=trajectory.status >= 0,
     )  # fmt: skip
 
@@ -240,13 +240,14 @@ def certificate_of(trajectory: Trajectory, distance: float = DISTANCE) -> Certif
 def step_records(trajectory: Trajectory) -> dict[str, np.ndarray]:
     """Figures of every step by their names in RECORD, (T, batch): what the certificate costs least."""
     i, model = trajectory._inputs, trajectory.model
-    q, qd = trajectory._all_states()
+    q, qd, *more = trajectory._all_states()
     record = np.zeros((i.steps, i.batch, len(RECORD)))
 
     def describe(one: Worker, first: int, last: int) -> None:
         one.take_params(model)
         trajectory._describe(one, first, last)
         one.set(q=address(q), qd=address(qd), interval=1, status=0, record=address(record))
+        one.set(more=address(more[0]) if more else 0)
 
     trajectory._pass("certify", lambda: worker(model), describe)
     return dict(zip(RECORD, np.moveaxis(record, -1, 0), strict=True))

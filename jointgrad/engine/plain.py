@@ -56,7 +56,7 @@ def tables(model: Model, params: Mapping[str, Any] | None = None) -> SimpleNames
     z = plain_tables(
         SCHEMA,
         rows_of(tree),
-        {f"tree.{k}": v for k, v in (tree | state_counts(tree)).items()} | lists,
+        {f"tree.{k}": v for k, v in {**tree, **state_counts(tree)}.items()} | lists,
         aliases_of(tree),
     )
     given = {**model.params, **(params or {})}
@@ -82,9 +82,11 @@ def _rows(value: Any, rows: int, width: int) -> list:
     return [row if width == 1 else tuple(row[k] for k in range(width)) for row in value]
 
 
-def _with_state(model: Model, q: Any, qd: Any, u: Any, force: Any, params: Any) -> SimpleNamespace:
+def _with_state(model: Model, q: Any, qd: Any, u: Any, force: Any, params: Any, more: Any) -> SimpleNamespace:
     z = tables(model, params)
     z.state.q[:], z.state.qd[:] = _numbers(q), _numbers(qd)
+    if more is not None:
+        z.state.more[:] = _numbers(more)
     if u is not None:
         z.state.u[:] = _numbers(u)
     if force is not None:
@@ -102,20 +104,34 @@ def _check_room(z: SimpleNamespace) -> None:
 
 
 def step(
-    model: Model, q: Any, qd: Any, u: Any = None, force: Any = None, params: Mapping[str, Any] | None = None
-) -> tuple[Any, Any]:
-    """Next q and qd, as numbers of the same kind; arrays have the values on their last axis."""
-    z = _with_state(model, q, qd, u, force, params)
+    model: Model,
+    q: Any,
+    qd: Any,
+    u: Any = None,
+    force: Any = None,
+    params: Mapping[str, Any] | None = None,
+    more: Any = None,
+) -> tuple[Any, ...]:
+    """Next q and qd (and further state where the model has any), as numbers of the same kind; arrays have the values on their last
+    axis."""
+    z = _with_state(model, q, qd, u, force, params, more)
     step_kernel(z)
     _check_room(z)
-    return _joined(z.next.q, q), _joined(z.next.qd, qd)
+    further = (_joined(z.next.more, q),) if model.n_more else ()
+    return _joined(z.next.q, q), _joined(z.next.qd, qd), *further
 
 
 def acceleration(
-    model: Model, q: Any, qd: Any, u: Any = None, force: Any = None, params: Mapping[str, Any] | None = None
+    model: Model,
+    q: Any,
+    qd: Any,
+    u: Any = None,
+    force: Any = None,
+    params: Mapping[str, Any] | None = None,
+    more: Any = None,
 ) -> Any:
     """qdd of the state, with what networks and springs do; impulses of contact are no acceleration, and change the next rates."""
-    z = _with_state(model, q, qd, u, force, params)
+    z = _with_state(model, q, qd, u, force, params, more)
     dynamics(z, z.tree.has_soft_contact)
     grafted_rates(z)
     _check_room(z)

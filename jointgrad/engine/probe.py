@@ -102,14 +102,16 @@ def _part(trajectory: Trajectory, some: slice, many: int) -> Trajectory:
     q, qd = (np.repeat(x[some], many, axis=0) for x in (i.q, i.qd))
     u = None if i.u is None else np.repeat(i.u[:, some], many, axis=1)
     force = None if i.force is None else np.repeat(i.force[..., some, :, :], many, axis=-3)
-    wide = Inputs(q, qd, u, force, i.steps, True)
+    more = None if i.more is None else np.repeat(i.more[some], many, axis=0)
+    wide = Inputs(q, qd, u, force, i.steps, True, more=more)
     return _unrun(_per_row(model, some.stop - some.start, many, False), wide, trajectory._threads)
 
 
 def _unrun(model: Model, inputs: Inputs, threads: int) -> Trajectory:
     from .rollout import Trajectory
 
-    return Trajectory(model, inputs, every_step(), (), threads, known=(inputs.q[None], inputs.qd[None]))
+    known = [x[None] for x in (inputs.q, inputs.qd, inputs.more) if x is not None]
+    return Trajectory(model, inputs, every_step(), (), threads, known=known)
 
 
 def free_directions(trajectory: Trajectory, wish: np.ndarray) -> np.ndarray:
@@ -119,7 +121,7 @@ def free_directions(trajectory: Trajectory, wish: np.ndarray) -> np.ndarray:
 
     i = trajectory._inputs
     u, force = None if i.u is None else i.u[:1], i.force if i.force is None or i.force.ndim == 3 else i.force[:1]
-    one = _unrun(trajectory.model, Inputs(i.q, i.qd, u, force, 1, True), trajectory._threads)
+    one = _unrun(trajectory.model, Inputs(i.q, i.qd, u, force, 1, True, more=i.more), trajectory._threads)
     left = np.nan_to_num(tangents(one, {"qd": wish}, {})[1][-1], posinf=0.0, neginf=0.0)
     size, wished = (np.sqrt((x * x).mean(-1, keepdims=True)) for x in (left, wish))
     return np.where(size > FREE * wished, left / np.where(size > 0, size, 1.0), 0.0)
@@ -141,7 +143,7 @@ def last_states(trajectory: Trajectory, dq: np.ndarray, dqd: np.ndarray) -> np.n
 
     i = trajectory._inputs
     moved = rolled_out(
-        trajectory.model, State(i.q + dq, i.qd + dqd), i.u, i.steps, i.force, threads=trajectory._threads, on_nan="freeze",
+        trajectory.model, State(i.q + dq, i.qd + dqd, i.more), i.u, i.steps, i.force, threads=trajectory._threads, on_nan="freeze",
         keep=False, warns=False,
     )  # fmt: skip
     last = np.concatenate([moved.last.q, moved.last.qd], axis=-1)

@@ -66,6 +66,7 @@ class Gradient(Compared):
     u: np.ndarray = None  # type: ignore[assignment]
     force: np.ndarray = None  # type: ignore[assignment]
     params: Mapping[str, np.ndarray] = field(default_factory=dict)
+    more: np.ndarray | None = None  # of the start's further state, where the model has any
 
 
 NOTHING_TO_SETTLE = np.zeros((0, 3))
@@ -95,6 +96,7 @@ class Inputs:
     is_batched: bool
     hold: int = 1  # steps over which a control that was given is held; u here has a row per step
     prints: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # of arrays that somebody else could write to
+    more: np.ndarray | None = None  # where the model has further state
 
     @property
     def batch(self) -> int:
@@ -119,7 +121,8 @@ class Inputs:
                 kept[name] = array.copy()
             else:
                 prints[name] = fingerprint(array)
-        return Inputs(**kept, steps=self.steps, is_batched=self.is_batched, hold=self.hold, prints=prints)
+        more = None if self.more is None else self.more.copy()
+        return Inputs(**kept, steps=self.steps, is_batched=self.is_batched, hold=self.hold, prints=prints, more=more)
 
     def check(self) -> None:
         for name, before in self.prints.items():
@@ -148,7 +151,7 @@ def step(
                 return State(one.q_last.copy(), one.qd_last.copy())
     controls = None if u is None else as_array("u", u)[None]
     motion = rolled_out(model, state, controls, force=force, steps=1, threads=threads, on_nan=on_nan, keep=False)
-    return State(*(motion._public(x, 0) for x in motion._last_state()))
+    return motion._state_of(motion._last_state(), motion._public)
 
 
 def _is_plain(model: Model, state: State, u: Any) -> bool:
@@ -156,7 +159,7 @@ def _is_plain(model: Model, state: State, u: Any) -> bool:
     if type(state) is not State or type(state.q) is not np.ndarray or type(state.qd) is not np.ndarray:
         return False
     q, qd, batch = state.q, state.qd, state.q.shape[:-1]
-    if len(batch) > 1 or (batch and (batch[0] > CHUNK or batch[0] == 0)) or model.batch is not None:
+    if len(batch) > 1 or (batch and (batch[0] > CHUNK or batch[0] == 0)) or model.batch is not None or model.n_more:
         return False
     is_fit = q.shape == (*batch, model.nq) and qd.shape == (*batch, model.nv) and q.dtype == qd.dtype == np.float64
     return is_fit and (u is None or (type(u) is np.ndarray and u.shape == (*batch, model.nu) and u.dtype == np.float64))
@@ -202,6 +205,7 @@ def step_adjoint(
     force: Any = None,
     threads: int | None = None,
     wrt: Sequence[str] = WRT,
+    more_bar: Any = None,
 ) -> Gradient:
     """The reverse of `step`: from cotangents of the next state, shaped like it, to those of all that the step had."""
     if force is None and not {"force", "params"} & set(wrt) and _is_plain(model, state, u):
@@ -211,8 +215,10 @@ def step_adjoint(
                 return Gradient(*found) if u is not None else Gradient(*found[:2])
     # the way back reads the state before the step alone
     q, qd = (np.stack([x, x]) for x in (state.q, state.qd))
-    motion = known_motion(model, (q, qd), None if u is None else np.asarray(u)[None], force=force, threads=threads)
-    found_all = motion.backward(q_bar, qd_bar, wrt=wrt)
+    more = None if state.more is None else np.stack([state.more] * 2)
+    controls = None if u is None else np.asarray(u)[None]
+    motion = known_motion(model, (q, qd, more), controls, force=force, threads=threads)
+    found_all = motion.backward(q_bar, qd_bar, wrt=wrt, more_bar=more_bar)
     return found_all if found_all.u is None else replace(found_all, u=found_all.u[0])
 
 
@@ -312,7 +318,7 @@ def rolled_out(
     schedule = every_step()
     if memory is not None and keep:
         packed = lanes_for(model, inputs.batch) * min(n_threads, -(-inputs.batch // CHUNK))
-        schedule = planned(inputs.steps, inputs.batch, 8 * (model.nq + model.nv), packed, budget)
+        schedule = planned(inputs.steps, inputs.batch, 8 * (model.nq + model.nv + model.n_more), packed, budget)
     trajectory = Trajectory(model, inputs, schedule if keep else None, tuple(outputs), n_threads)
     if trajectory.status.max(initial=-1) >= 0:
         # something is not finite: either it came in so, or the motion blew up
@@ -327,17 +333,20 @@ def rolled_out(
 
 
 def known_motion(
-    model: Model, states: tuple[Any, Any], u: Any = None, *, force: Any = None, threads: int | None = None
+    model: Model, states: Sequence[Any], u: Any = None, *, force: Any = None, threads: int | None = None
 ) -> Trajectory:
     """A motion that was rolled out before, from its states q (T+1, batch, nq) and qd: for going back, nothing is run."""
-    q, qd = (np.asarray(x) for x in states)
-    inputs = _checked_inputs(model, State(q[0], qd[0]), u, len(q) - 1, force)
-    wide = [checked(name, x, (*x.shape[:-1], x.shape[-1])).copy() for name, x in (("q", q), ("qd", qd))]
+    q, qd = (np.asarray(x) for x in states[:2])
+    start, given = State(q[0], qd[0]), [("q", q), ("qd", qd)]
+    if model.n_more:
+        has_more = len(states) > 2 and states[2] is not None
+        more = np.asarray(states[2]) if has_more else np.zeros((*q.shape[:-1], model.n_more))
+        start, given = replace(start, more=more[0]), [*given, ("more", more)]
+    inputs = _checked_inputs(model, start, u, len(q) - 1, force)
+    wide = [checked(name, x, (*x.shape[:-1], x.shape[-1])).copy() for name, x in given]
     found = tuple(x if inputs.is_batched else x[:, None] for x in wide)
     n_threads = threads or (default_threads() if inputs.batch > CHUNK else 1)
-    return Trajectory(
-        model, inputs.guarded((found[0][0], found[1][0]), u), every_step(), (), n_threads, known=(found[0], found[1])
-    )
+    return Trajectory(model, inputs.guarded((found[0][0], found[1][0]), u), every_step(), (), n_threads, known=found)
 
 
 def check_meaning(gradient: Any) -> None:
@@ -382,7 +391,17 @@ def _checked_inputs(model: Model, state: State, u: Any, steps: int | None, force
         shape: tuple = (*batch, model.n_links, 6) if np.ndim(force) == ndim else (steps, *batch, model.n_links, 6)
         force = checked("force", force, shape)
         force = force.reshape(*force.shape[: force.ndim - ndim], q.shape[0], model.n_links, 6)
-    return Inputs(q, qd, u, force, int(steps or 0), is_batched, hold)
+    return Inputs(q, qd, u, force, int(steps or 0), is_batched, hold, more=further_state(model, state, batch, len(q)))
+
+
+def further_state(model: Model, state: State, batch: tuple[int, ...], rows: int) -> np.ndarray | None:
+    if not model.n_more:
+        if state.more is not None:
+            raise InputError("state.more is given, but the model has no state beside q and qd")
+        return None
+    if state.more is None:
+        return np.zeros((rows, model.n_more))
+    return checked("state.more", state.more, (*batch, model.n_more)).reshape(rows, model.n_more)
 
 
 def checked_hold(hold: Any, steps: int | None, has_controls: bool) -> int:
@@ -422,7 +441,7 @@ class Trajectory:
         schedule: Schedule | None,
         outputs: tuple[str, ...],
         threads: int,
-        known: tuple[np.ndarray, np.ndarray] | None = None,
+        known: Sequence[np.ndarray] | None = None,
     ) -> None:
         """Runs the motion, unless all its states are `known`."""
         self.model, self._inputs, self._schedule, self._threads = model, inputs, schedule, threads
@@ -432,15 +451,21 @@ class Trajectory:
         self.status.fill(-1)
         self._settling = np.zeros((*shape, 3)) if model.topology.tree["has_impulses"] else NOTHING_TO_SETTLE
         if known is not None:
-            self._q, self._qd = known
+            self._q, self._qd = known[:2]
+            self._more = known[2] if len(known) > 2 else None
             self._q_last, self._qd_last, self._outputs = self._q[-1], self._qd[-1], {}
+            self._more_last = None if self._more is None else self._more[-1]
             return
         rows = schedule.rows(inputs.steps) if schedule is not None else 0
         self._q, self._qd = np.empty((rows, *shape, model.nq)), np.empty((rows, *shape, model.nv))
+        self._more = np.empty((rows, *shape, model.n_more)) if model.n_more else None
         if schedule is not None and schedule.interval == 1:
             self._q_last, self._qd_last = self._q[-1], self._qd[-1]
         else:
             self._q_last, self._qd_last = np.empty((*shape, model.nq)), np.empty((*shape, model.nv))
+        self._more_last = np.empty((*shape, model.n_more)) if model.n_more else None
+        if self._more is not None and schedule is not None and schedule.interval == 1:
+            self._more_last = self._more[-1]
         self._outputs = empty_outputs(model, inputs, outputs)
         n_lanes = lanes_for(model, inputs.batch)
         self._pass("rollout", lambda: worker(model, n_lanes=n_lanes), self._describe_run)
@@ -454,7 +479,7 @@ class Trajectory:
         self._describe(one, first, last)
         one.integers("output")[:] = [address(self._outputs.get(o)) for o in OUTPUTS] if self._outputs else 0
         one.set(
-            q=address(self._q) if len(self._q) else 0, qd=address(self._qd), status=address(self.status),
+            q=address(self._q) if len(self._q) else 0, qd=address(self._qd), more=address(self._more), status=address(self.status),
             settling=address(self._settling) if len(self._settling) else 0,
             **wanted(self._outputs), interval=self._schedule.interval if self._schedule else 1,
         )  # fmt: skip
@@ -465,7 +490,7 @@ class Trajectory:
         one.set(
             first=first, last=last, batch=i.batch, steps=i.steps, q0=address(i.q), qd0=address(i.qd), u=address(i.u),
             force=address(i.force), force_step=i.force_step, q_last=address(self._q_last), qd_last=address(self._qd_last),
-            wants_outputs=0, wants_loads=0, settling=0,
+            more0=address(i.more), more_last=address(self._more_last), wants_outputs=0, wants_loads=0, settling=0,
         )  # fmt: skip
 
     def _public(self, array: np.ndarray, axis: int = 1) -> np.ndarray:
@@ -486,10 +511,14 @@ class Trajectory:
     @property
     def last(self) -> State:
         """The state after the last step: q (batch, nq), qd (batch, nv)."""
-        return State(*(self._shown(x, 0) for x in self._last_state()))
+        return self._state_of(self._last_state(), self._shown)
 
-    def _last_state(self) -> tuple[np.ndarray, np.ndarray]:
-        return self._q_last, self._qd_last
+    def _last_state(self) -> tuple[np.ndarray, ...]:
+        return (self._q_last, self._qd_last, *(() if self._more_last is None else (self._more_last,)))
+
+    @staticmethod
+    def _state_of(arrays: Sequence[np.ndarray], view: Any) -> State:
+        return State(*(view(x, 0) for x in arrays))
 
     @property
     def q(self) -> np.ndarray:
@@ -502,6 +531,11 @@ class Trajectory:
         return self._shown(self._all_states()[1])
 
     @property
+    def more(self) -> np.ndarray | None:
+        """Further state (T+1, batch, n_more), by name in `model.state_places`; None where the model has none."""
+        return self._shown(self._all_states()[2]) if self.model.n_more else None
+
+    @property
     def u(self) -> np.ndarray | None:
         """The controls it ran under, (T, batch, nu); None where the model has none."""
         return None if self._inputs.u is None else self._shown(self._inputs.u)
@@ -512,12 +546,13 @@ class Trajectory:
         given = self._inputs.force
         return None if given is None else self._shown(given, 0 if given.ndim == 3 else 1)
 
-    def _all_states(self) -> tuple[np.ndarray, np.ndarray]:
-        if self._schedule is not None and self._schedule.interval == 1:
-            return self._q, self._qd
-        self._inputs.check()
-        whole = Trajectory(self.model, self._inputs, every_step(), (), self._threads)
-        return whole._q, whole._qd
+    def _all_states(self) -> tuple[np.ndarray, ...]:
+        """q, qd and, where the model has any, further state."""
+        whole = self
+        if self._schedule is None or self._schedule.interval != 1:
+            self._inputs.check()
+            whole = Trajectory(self.model, self._inputs, every_step(), (), self._threads)
+        return (whole._q, whole._qd, *(() if whole._more is None else (whole._more,)))
 
     @property
     def outputs(self) -> Mapping[str, np.ndarray]:
@@ -539,29 +574,33 @@ class Trajectory:
         qd_bar: Any = None,
         bars: Mapping[str, Any] | None = None,
         wrt: Sequence[str] = WRT,
+        more_bar: Any = None,
     ) -> Gradient:
         """Cotangents of the start, the controls, the outside forces and the parameters.
 
-        q_bar (T+1, batch, nq) and qd_bar belong to every state, or without the time axis to the last one; bars holds
-        cotangents of named outputs. A shared parameter's cotangent is summed over the batch.
+        q_bar (T+1, batch, nq) and qd_bar (of further state, more_bar) belong to every state, or without the time axis to the last
+        one; bars holds cotangents of named outputs. A shared parameter's cotangent is summed over the batch.
         """
         self._inputs.check()
         if self._schedule is None:
             raise InputError("this trajectory kept no states to go back through: roll out with keep=True")
+        self._check_meaning()
         wrt = checked_names("wrt", wrt, WRT)
-        state_bars, each = self._state_bars(q_bar, qd_bar)
+        state_bars, each = self._state_bars(q_bar, qd_bar, more_bar)
         output_bars = self._output_bars(checked_mapping("bars", bars))
-        found = self.gradient.pulled_back(self, Bars(state_bars[0], state_bars[1], each, output_bars), wrt)
+        found = self.gradient.pulled_back(
+            self, Bars(state_bars[0], state_bars[1], each, output_bars, state_bars[2]), wrt
+        )
         hold = self._inputs.hold
         if hold == 1 or found.u is None:
             return found
         # a control that was held has what all its steps say
         return replace(found, u=found.u.reshape(-1, hold, *found.u.shape[1:]).sum(1))
 
-    def _state_bars(self, q_bar: Any, qd_bar: Any) -> tuple[list[np.ndarray | None], bool]:
+    def _state_bars(self, q_bar: Any, qd_bar: Any, more_bar: Any) -> tuple[list[np.ndarray | None], bool]:
         i, model = self._inputs, self.model
         batch = (i.batch,) if i.is_batched else ()
-        given = [("q_bar", q_bar, model.nq), ("qd_bar", qd_bar, model.nv)]
+        given = [("q_bar", q_bar, model.nq), ("qd_bar", qd_bar, model.nv), ("more_bar", more_bar, model.n_more)]
         each = any(np.ndim(x) == len(batch) + 2 for _, x, _ in given if x is not None)
         found: list[np.ndarray | None] = []
         for name, value, n in given:
@@ -599,14 +638,21 @@ class Trajectory:
         force: Any = None,
         params: Mapping[str, Any] | None = None,
         outputs: Sequence[str] | None = None,
+        more: Any = None,
     ) -> Any:
         """Directional derivatives of all states, (q, qd), for directions of the start, the controls, outside forces,
-        parameters. With names of outputs, their derivatives come third, in a dict."""
+        parameters. Where the model has further state, (q, qd, more). With names of outputs, their derivatives come last, in a
+        dict."""
         self._inputs.check()
+        self._check_meaning()
         names = checked_names("outputs", () if outputs is None else outputs, OUTPUTS, "output")
-        dots = {"q": q, "qd": qd, "u": self._held(u), "force": force}
-        dq, dqd, found = self.gradient.pushed_forward(self, dots, checked_mapping("params", params), names)
-        return (dq, dqd) if outputs is None else (dq, dqd, found)
+        dots = {"q": q, "qd": qd, "u": self._held(u), "force": force, "more": more}
+        *states, found = self.gradient.pushed_forward(self, dots, checked_mapping("params", params), names)
+        return tuple(states) if outputs is None else (*states, found)
+
+    def _check_meaning(self) -> None:
+        if self.model.n_more and not isinstance(self.gradient, Exact):
+            raise InputError(f"{self.gradient} knows q and qd alone, but this model has further state: use jg.Exact()")
 
     def _held(self, u: Any) -> Any:
         """A direction of controls with a row for every step."""
@@ -641,6 +687,7 @@ class _Reverse:
         self.schedule = trajectory._schedule or every_step()
         self.bars, self.wrt = bars, wrt
         self.q0_bar, self.qd0_bar = np.empty_like(i.q), np.empty_like(i.qd)
+        self.more0_bar = None if i.more is None else np.empty_like(i.more)
         self.u_bar = np.empty_like(i.u) if "u" in wrt and i.u is not None else None
         self.force_bar = (
             np.empty((i.steps, i.batch, model.n_links, 6)) if "force" in wrt and i.force is not None else None
@@ -658,6 +705,8 @@ class _Reverse:
         found: dict[str, np.ndarray] = {}
         if "state" in self.wrt:
             found["q"], found["qd"] = t._public(self.q0_bar, 0), t._public(self.qd0_bar, 0)
+            if self.more0_bar is not None:
+                found["more"] = t._public(self.more0_bar, 0)
         if self.u_bar is not None:
             found["u"] = t._public(self.u_bar)
         if self.force_bar is not None:
@@ -680,9 +729,10 @@ class _Reverse:
         if self.bars.outputs:
             self.describe_outputs(one)
         one.set(
-            q=address(t._q), qd=address(t._qd), interval=self.schedule.interval, status=0,
+            q=address(t._q), qd=address(t._qd), more=address(t._more), interval=self.schedule.interval, status=0,
             **wanted(self.bars.outputs), wants_params=int(self.sums is not None),
-            q_bar=address(self.bars.q), qd_bar=address(self.bars.qd), each=int(self.bars.each),
+            q_bar=address(self.bars.q), qd_bar=address(self.bars.qd), more_bar=address(self.bars.more),
+            more0_bar=address(self.more0_bar), each=int(self.bars.each),
             u_bar=address(self.u_bar), force_bar=address(self.force_bar), q0_bar=address(self.q0_bar),
             qd0_bar=address(self.qd0_bar), params_sum=address(self.sums),
         )  # fmt: skip

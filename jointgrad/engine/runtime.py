@@ -80,7 +80,7 @@ class Worker:
         rows, aliases = rows_of(tree, schedule.slots), aliases_of(tree)
         n_fields, n_outputs = len(PARAMS), len(OUTPUT)
         program = [x for line in (*schedule.program, *schedule.tail) for x in line]
-        integers = {f"tree.{k}": v for k, v in (tree | state_counts(tree)).items()} | {
+        integers = {f"tree.{k}": v for k, v in {**tree, **state_counts(tree)}.items()} | {
             "call.state_size": [rows[f"state.{part}"] for part in PARTS],
             **{f"call.{name}": [0] * len(PARTS) for name in (*STATE_ARRAYS, "nowhere")},
             "call.program": program,

@@ -16,7 +16,7 @@ COORDINATES, VELOCITIES, INTEGRATED, CARRIED = range(4)
 
 
 class StateField(NamedTuple):
-    count: str  # which count of the tree says how many numbers there are
+    counted_by: str  # which count of the tree says how many numbers there are
     kind: int
 
 
@@ -32,7 +32,7 @@ def places(tree: Mapping[str, Any]) -> dict[str, slice]:
     """Where each further field is in `more`."""
     found, first = {}, 0
     for name in FURTHER:
-        count = int(tree.get(STATE_FIELDS[name].count, 0))
+        count = int(tree.get(STATE_FIELDS[name].counted_by, 0))
         found[name] = slice(first, first + count)
         first += count
     return found
