@@ -178,6 +178,29 @@ def test_a_policy_is_the_same_without_torch(tmp_path):
     assert plain.differences == () and plain.task == training.task
 
 
+def test_a_policy_is_the_same_in_onnx(folder):
+    import onnxruntime
+
+    policy, rng = load_policy(folder), np.random.default_rng(4)
+    session = onnxruntime.InferenceSession(folder / "policy.onnx")
+    # also farther from the mean than statistics are believed, and one environment alone
+    for batch, wide in ((5, 1.0), (64, 30.0), (1, 0.0)):
+        seen = wide * rng.standard_normal((batch, policy.task.n_observations))
+        (found,) = session.run(None, {"observation": seen.astype(np.float32)})
+        np.testing.assert_allclose(found, policy(seen), atol=1e-5)
+
+
+def test_onnx_that_says_something_else_is_not_written(folder):
+    from jointgrad.rl.onnx_file import as_onnx, check_equal
+
+    policy = load_policy(folder)
+    other = dataclasses.replace(
+        policy, weights=dict(policy.weights) | {"statistics.mean": policy.weights["statistics.mean"] + 1}
+    )
+    with pytest.raises(ArithmeticError, match="is off by"):
+        check_equal(policy, as_onnx(other))
+
+
 def test_options_that_are_not_finite_come_back(tmp_path):
     from jointgrad.rl.policy_file import save_policy, shapes
 

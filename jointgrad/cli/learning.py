@@ -38,7 +38,7 @@ def train(
         threads: That the simulation may use.
         json: Print the summary as one JSON object.
     """
-    packages = {name: name for name in ("torch", "safetensors", "matplotlib")}
+    packages = {name: name for name in ("torch", "safetensors", "onnx", "matplotlib")}
     require(packages, "learn")
     from json import dumps
 

@@ -15,7 +15,6 @@ from .differentiable import DifferentiableTask
 from .randomise import Randomisation
 from .task import Moment, Task
 
-
 # those of a moment, but for its outputs
 TENSORS = ("q", "qd", "action", "age", "goal")
 

@@ -19,7 +19,8 @@ from .task import Task
 PICTURES, POLICIES = 2, 5
 # what a key adds to a command, by the name of its slider
 KEYS = {
-    "W": ("forward", 1), "S": ("forward", -1), "A": ("sideways", 1), "D": ("sideways", -1), "Q": ("turning", 1), "E": ("turning", -1),
+    "W": ("forward", 1), "S": ("forward", -1), "A": ("sideways", 1), "D": ("sideways", -1),
+    "Q": ("turning", 1), "E": ("turning", -1),
 }  # fmt: skip
 PRESS = 0.25  # share of a range that a key adds
 
@@ -39,14 +40,16 @@ class LivePage:
         self.policy: Act = lambda seen: np.zeros((len(seen), task.model.nu))
         self.cpu_seconds = 0.0  # of the robot's thread, which are none of learning
         self._begin()
-        film = film_of(task.model, State(self.batch.now.q, self.batch.now.qd), title=f"{task.name} learns").without_forces()
+        film = film_of(
+            task.model, State(self.batch.now.q, self.batch.now.qd), title=f"{task.name} learns"
+        ).without_forces()
         self.viewer = view_film(film, port=PORT if port is None else port, block=False)
         self._moving = [j for j, is_still in enumerate(film.scene.is_still) if not is_still]
         self._middle = film.position[0, 0, self._moving, :2].mean(0)
         self._grounds = [np.array(ground.position) for ground in self.viewer.grounds]
         self.is_stopped, self.goes_on = threading.Event(), threading.Event()
         self.goes_on.set()
-        self.is_saved = self.is_ended = False
+        self.is_ended = False
         self._build()
         self._build_commands()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -73,9 +76,8 @@ class LivePage:
                 (none, none), ({"label": "processor seconds"}, {"label": "return", "stroke": "#2f6db5", "width": 2}),
                 title="return of an episode", scales={"x": {"time": False}}, aspect=1.6,
             )  # fmt: skip
-            self.pause_button, self.save_button, self.end_button = (gui.add_button(w) for w in ("Pause", "Save", "End"))
+            self.pause_button, self.end_button = gui.add_button("Pause"), gui.add_button("Save and end")
         self.pause_button.on_click(lambda _: self.pause(self.goes_on.is_set()))
-        self.save_button.on_click(lambda _: setattr(self, "is_saved", True))
         self.end_button.on_click(lambda _: self._end())
 
     def _build_commands(self) -> None:
@@ -86,11 +88,15 @@ class LivePage:
             return
         with gui.add_folder("Command", order=1):
             for name, (low, high) in ranges.items():
-                self.commands[name] = gui.add_slider(name, low, high, 0.01, 0.5 * max(high, 0.0) if not self.commands else 0.0)
+                self.commands[name] = gui.add_slider(
+                    name, low, high, 0.01, 0.5 * max(high, 0.0) if not self.commands else 0.0
+                )
             gui.add_markdown("keys: W S forward and back, A D sideways, Q E turn, X stop")
         for key, (name, sign) in KEYS.items():
             if name in ranges:
-                self._key(key, f"{name} {'+' if sign > 0 else '-'}", lambda name=name, sign=sign: self.press(name, sign))
+                self._key(
+                    key, f"{name} {'+' if sign > 0 else '-'}", lambda name=name, sign=sign: self.press(name, sign)
+                )
         self._key("X", "stop", self.halt)
 
     def _key(self, key: Any, label: str, act: Callable[[], None]) -> None:
@@ -115,18 +121,14 @@ class LivePage:
         self.is_ended = True
         self.goes_on.set()
 
-    def told(self, updates: int, rows: Sequence[Mapping[str, float]], policy: Callable[[], Act], save: Callable[[], None]) -> bool:
-        """After each update: take the policy now and then, save if the button was pressed, wait while paused. False to end."""
+    def told(self, updates: int, rows: Sequence[Mapping[str, Any]], policy: Callable[[], Act]) -> bool:
+        """After each update: take the policy now and then, and wait while paused. False to end."""
         if updates % POLICIES == 0:
             self.policy = policy()
         if rows and len(rows) != len(self.curve.data[0]):
             self.curve.data = tuple(np.array([one[n] for one in rows]) for n in ("cpu_seconds", "return_mean"))
             last = rows[-1]
-            self.say(f"{last['env_steps']:,.0f} actions, {last['cpu_seconds']:.0f} s of the processor; {last['episode_falls']:.0f} of 32 failed")
-        if self.is_saved:
-            self.is_saved = False
-            save()
-            self.say("saved")
+            self.say(f"{last['env_steps']:,} actions, {last['cpu_seconds']:.0f} s of the processor")
         self.goes_on.wait()
         return not self.is_ended
 
@@ -143,7 +145,9 @@ class LivePage:
     def _run(self) -> None:
         due, count = time.monotonic(), 0
         while not self.is_stopped.wait(max(0.0, due - time.monotonic())):
-            due = max(due + self.task.control_dt, time.monotonic() - 1.0)  # who cannot keep up is slow, and does not race later
+            due = max(
+                due + self.task.control_dt, time.monotonic() - 1.0
+            )  # who cannot keep up is slow, and does not race later
             began = time.thread_time()
             self._command()
             result = self.batch.step(self.policy(self.batch.observe()))

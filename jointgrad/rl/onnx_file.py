@@ -55,7 +55,9 @@ def check_equal(policy: PlainPolicy, model: onnx.ModelProto, batch: int = 64) ->
     (found,) = ReferenceEvaluator(model).run(None, {"observation": seen.astype(np.float32)})
     gap = np.abs(found - policy(seen)).max() / max(1.0, float(np.abs(w["high"] - w["low"]).max()))
     if not gap < EQUAL:
-        raise ArithmeticError(f"the ONNX graph of the policy of {policy.task.name} is off by {gap:.1e}: nothing is written")
+        raise ArithmeticError(
+            f"the ONNX graph of the policy of {policy.task.name} is off by {gap:.1e}: nothing is written"
+        )
 
 
 class _Graph:

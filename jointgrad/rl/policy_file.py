@@ -81,7 +81,9 @@ def save_policy(folder: Path, task: Task, weights: Mapping[str, np.ndarray], hid
     with writing(folder):
         save_file({name: np.ascontiguousarray(weights[name], np.float32) for name in wanted}, folder / WEIGHTS)
         (folder / ABOUT).write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
-    write_onnx(PlainPolicy(task, {name: np.asarray(weights[name], np.float32) for name in wanted}, len(hidden)), folder / ONNX)
+    write_onnx(
+        PlainPolicy(task, {name: np.asarray(weights[name], np.float32) for name in wanted}, len(hidden)), folder / ONNX
+    )
 
 
 def own_options(task: Task) -> dict[str, Any]:

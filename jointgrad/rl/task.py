@@ -83,7 +83,7 @@ class Task:
         return np.zeros((batch, self.n_goals))
 
     def goal_ranges(self) -> dict[str, tuple[float, float]]:
-        """Lowest and highest of the first parts of a goal, by name: what a hand may command; nothing, unless a task says otherwise."""
+        """Lowest and highest of the first parts of a goal, by name: what a hand may command. Nothing, unless a task says so."""
         return {}
 
     def observe(self, now: Moment) -> Array:

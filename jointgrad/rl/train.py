@@ -7,7 +7,7 @@ import csv
 import dataclasses
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +20,11 @@ from ..model.arguments import checked_count, checked_number, reading, writing
 from ..model.errors import InputError
 from ..model.names import unknown
 from .catalogue import make_task
+from .live import LivePage
 from .methods import checkpoint
 from .methods.shac import Learner, Shac
 from .play import Episodes, episodes
-from .policy_file import own_options, save_policy
+from .policy_file import PlainPolicy, own_options, save_policy
 from .randomise import randomisation
 from .recipes import recipe
 from .task import Task
@@ -38,6 +39,7 @@ TENSORS, STATE, CURVE, PICTURE, SUMMARY = (
 )
 COLUMNS = ("update", "env_steps", "cpu_seconds", "seconds", "reward", "falls", "norm", "noise",
            "return_mean", "distance_mean", "episode_falls")  # fmt: skip
+MEANS = COLUMNS[4:8]  # of the updates since the last look
 EVERY, TRIED = 50, 32  # updates from one look at the policy to the next, and episodes of a look
 LOOK, FINAL = 1_000_003, 2_000_003  # seeds of episodes that are looked at, and of those at the end
 
@@ -49,7 +51,7 @@ class Training:
         self.task, self.learning, self.settings, self.seed, self.shares = task, learning, settings, seed, shares
         self.threads = threads
         self.learner = self._learner()
-        self.rows: list[dict[str, float]] = []
+        self.rows: list[dict[str, Any]] = []
         self.seconds = self.cpu_seconds = 0.0
         self.best, self.best_return = self._weights(), -np.inf
         self._since: list[dict[str, float]] = []
@@ -68,23 +70,30 @@ class Training:
         episodes(self.task, self.learner.policy, 1, LOOK).motion(1)
         return time.perf_counter() - began
 
-    def run(self, seconds: float | None, steps: int | None, say: Callable[[str], None]) -> None:
-        """Update until the processor was busy for so many seconds, or so many actions were tried."""
+    def run(
+        self, seconds: float | None, steps: int | None, say: Callable[[str], None], page: LivePage | None = None
+    ) -> None:
+        """Update until the processor was busy for so many seconds, or so many actions were tried, or it is ended on its page."""
         before = self.seconds, self.cpu_seconds
         began, busy = time.perf_counter(), time.process_time()
+        if not self.rows:
+            say(self._look())  # what it can do before it has learned anything
         while (seconds is None or self.cpu_seconds < seconds) and (steps is None or self.env_steps < steps):
             self._since.append(self.learner.update())
             if self.learner.updates % EVERY == 0:
                 say(self._look())
             self.seconds = before[0] + time.perf_counter() - began
-            self.cpu_seconds = before[1] + time.process_time() - busy
+            shown = 0.0 if page is None else page.cpu_seconds  # to show it is not to learn
+            self.cpu_seconds = before[1] + time.process_time() - busy - shown
+            if page is not None and not page.told(self.learner.updates, self.rows, self.plain_policy):
+                return
 
     def _look(self) -> str:
         """Let the policy play; keep it if it is the best so far. A line that says how it is."""
         found = episodes(self.learning, self.learner.policy, TRIED, LOOK, threads=self.threads).summary()
         if found["return_mean"] > self.best_return:
             self.best, self.best_return = self._weights(), found["return_mean"]
-        means = {name: float(np.mean([one[name] for one in self._since])) for name in self._since[0]}
+        means = {name: _mean(one[name] for one in self._since) for name in MEANS}
         self._since = []
         numbers = (self.learner.updates, self.env_steps, self.cpu_seconds, self.seconds, *means.values(),
                    found["return_mean"], found["distance_mean"], found["falls"])  # fmt: skip
@@ -96,6 +105,11 @@ class Training:
 
     def _weights(self) -> dict[str, torch.Tensor]:
         return copy.deepcopy(self.learner.policy.state_dict())
+
+    def plain_policy(self) -> PlainPolicy:
+        """The policy as it is now, apart from the one that goes on learning."""
+        weights = {name: x.numpy().copy() for name, x in self.learner.policy.state_dict().items()}
+        return PlainPolicy(self.task, weights, len(self.settings.actor))
 
     def policy(self) -> Any:
         """What is to be played: the best that was looked at, or the last if that is better."""
@@ -145,9 +159,10 @@ class Training:
 
 def train(
     name: str, method: str, seconds: float | None, steps: int | None, seed: int, out: Path, changes: Mapping[str, Any],
-    options: Mapping[str, Any], threads: int = 1, count: int = 64, say: Callable[[str], None] = print,
+    options: Mapping[str, Any], threads: int = 1, count: int = 64, say: Callable[[str], None] = print, page: LivePage | None = None,
 ) -> dict[str, Any]:  # fmt: skip
-    """Learn a task and write policy.safetensors, policy.json, curve.csv, curve.png, summary.json and a checkpoint."""
+    """Learn a task and write policy.safetensors, policy.json, policy.onnx, curve.csv, curve.png, summary.json and a checkpoint.
+    page: on which it can be watched."""
     _check_limits(seconds, steps, seed)
     training = prepared(name, method, seed, changes, options, threads)
     with writing(out):
@@ -158,7 +173,7 @@ def train(
     say(f"ready after {compiling:.1f} s")
     is_interrupted = False
     try:
-        training.run(seconds, steps, say)
+        training.run(seconds, steps, say, page)
     except KeyboardInterrupt:
         # an update may be half done: the checkpoint on disk stays
         is_interrupted = True
@@ -189,6 +204,11 @@ def prepared(
     special = {"critics": 0, "horizon": learning.limit, "environments": 16} if method == "apg" else {}
     settings = Shac(**{**made.settings, **special, **changes})
     return Training(task, learning, settings, seed, made.randomise, threads)
+
+
+def _mean(values: Iterable[float]) -> float | None:
+    found = list(values)
+    return float(np.mean(found)) if found else None
 
 
 def _read(path: Path) -> dict[str, torch.Tensor]:
@@ -228,7 +248,7 @@ def _write(out: Path, training: Training, said: Mapping[str, Any]) -> None:
         draw(training.rows, out / PICTURE, training.task.name)
 
 
-def draw(rows: list[dict[str, float]], path: Path, title: str) -> None:
+def draw(rows: list[dict[str, Any]], path: Path, title: str) -> None:
     """The return of episodes over the seconds of learning."""
     from matplotlib.figure import Figure
 

@@ -136,11 +136,16 @@ class Learner:
             passages.append(batch.advance(action))
         # rewards, observations and the critic of all actions at once: most of what they cost is a price per operation
         before, now = together([one.before for one in passages]), together([one.now for one in passages])
-        terminated, over = torch.stack([one.terminated for one in passages]), torch.stack([one.over for one in passages])
+        terminated = torch.stack([one.terminated for one in passages])
+        over = torch.stack([one.over for one in passages])
         entropy, last = torch.stack(entropies), self.task.observe(now).float()
         reward = self.task.reward(before, now).float() + self._bonus(entropy)
         loss = -self._earned(reward, torch.where(terminated, 0.0, self._value(last)), over) / s.steps()
-        return loss, Horizon(torch.stack(seen).detach(), last.detach(), reward.detach(), terminated, over), entropy.mean()
+        return (
+            loss,
+            Horizon(torch.stack(seen).detach(), last.detach(), reward.detach(), terminated, over),
+            entropy.mean(),
+        )
 
     def _earned(self, reward: Tensor, to_come: Tensor, over: Tensor) -> Tensor:
         """What all environments earned, each episode discounted from where it began in this horizon; (horizon, environments)."""
@@ -169,7 +174,7 @@ class Learner:
     def _value(self, seen: Tensor) -> Tensor:
         """What is to come, (n,), as the actor takes it."""
         if not self.settings.critics:
-            return torch.zeros(len(seen))
+            return torch.zeros(seen.shape[:-1])
         scaled = self.actor.statistics(seen)
         return torch.stack([critic(scaled)[..., 0] for critic in self.asked]).mean(0)
 
