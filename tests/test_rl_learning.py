@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import time
 
 import numpy as np
 import pytest
@@ -307,3 +308,32 @@ def test_what_cannot_be_learned_is_said_in_one_line(tmp_path, capsys, arguments,
 def test_a_folder_without_a_policy(tmp_path, capsys):
     assert cli.main(["play", str(tmp_path)]) == 2
     assert "there is no policy" in capsys.readouterr().err
+
+
+# the page ------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_page_moves_the_robot_takes_commands_saves_and_ends(tmp_path):
+    from jointgrad.rl.live import LivePage
+
+    training, saved = prepared("go2", "shac", 0, SMALL, {}), []
+    page = LivePage(training.task, port=8190)
+    try:
+        page.save = lambda: saved.append(training.learner.updates)
+        page.press("forward", 1)
+        page.press("turning", -1)
+        assert (page.commands["forward"].value, page.commands["turning"].value) == (0.75, -0.2)
+        for _ in range(10):
+            page.press("sideways", 1)
+        assert page.commands["sideways"].value == 0.3  # the end of its range
+        is_on = page.told(5, [{"cpu_seconds": 1.0, "return_mean": 2.0, "env_steps": 32}], training.plain_policy)
+        assert is_on and page.policy.task is training.task and "32 actions" in page.said.content
+        while page.batch.now.age[0] < 5:
+            time.sleep(0.05)
+        assert page.batch.now.goal[0, :3].tolist() == [0.75, 0.3, -0.2]
+        page.ask_to_save()
+        page.end()
+        assert not page.told(6, [], training.plain_policy) and saved == [0]
+    finally:
+        page.stop()
+    assert page.cpu_seconds > 0

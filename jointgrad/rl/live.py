@@ -22,6 +22,7 @@ KEYS = {
     "W": ("forward", 1), "S": ("forward", -1), "A": ("sideways", 1), "D": ("sideways", -1),
     "Q": ("turning", 1), "E": ("turning", -1),
 }  # fmt: skip
+WAIT = 0.2  # s from one look at the buttons to the next, while paused
 PRESS = 0.25  # share of a range that a key adds
 
 
@@ -49,7 +50,10 @@ class LivePage:
         self._grounds = [np.array(ground.position) for ground in self.viewer.grounds]
         self.is_stopped, self.goes_on = threading.Event(), threading.Event()
         self.goes_on.set()
-        self.is_ended = False
+        self.is_ended, self._is_asked_to_save = False, threading.Event()
+        self.save: Callable[[], None] = lambda: (
+            None
+        )  # what the button does, in the thread that learns, between two updates
         self._build()
         self._build_commands()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -76,9 +80,10 @@ class LivePage:
                 (none, none), ({"label": "processor seconds"}, {"label": "return", "stroke": "#2f6db5", "width": 2}),
                 title="return of an episode", scales={"x": {"time": False}}, aspect=1.6,
             )  # fmt: skip
-            self.pause_button, self.end_button = gui.add_button("Pause"), gui.add_button("Save and end")
+            self.pause_button, self.save_button, self.end_button = map(gui.add_button, ("Pause", "Save", "End"))
         self.pause_button.on_click(lambda _: self.pause(self.goes_on.is_set()))
-        self.end_button.on_click(lambda _: self._end())
+        self.save_button.on_click(lambda _: self.ask_to_save())
+        self.end_button.on_click(lambda _: self.end())
 
     def _build_commands(self) -> None:
         """A slider for each part of a goal that the task has a range for, and keys that move them."""
@@ -117,7 +122,10 @@ class LivePage:
         (self.goes_on.clear if is_paused else self.goes_on.set)()
         self.pause_button.label = "Go on" if is_paused else "Pause"
 
-    def _end(self) -> None:
+    def ask_to_save(self) -> None:
+        self._is_asked_to_save.set()
+
+    def end(self) -> None:
         self.is_ended = True
         self.goes_on.set()
 
@@ -129,8 +137,13 @@ class LivePage:
             self.curve.data = tuple(np.array([one[n] for one in rows]) for n in ("cpu_seconds", "return_mean"))
             last = rows[-1]
             self.say(f"{last['env_steps']:,} actions, {last['cpu_seconds']:.0f} s of the processor")
-        self.goes_on.wait()
-        return not self.is_ended
+        while True:
+            if self._is_asked_to_save.is_set():
+                self._is_asked_to_save.clear()
+                self.save()
+                self.say("saved")
+            if self.goes_on.wait(WAIT):
+                return not self.is_ended
 
     def say(self, text: str) -> None:
         from ..viewer.markup import plain

@@ -121,6 +121,18 @@ class Training:
 
     # files --------------------------------------------------------------------------------------------------------------
 
+    def save_all(self, folder: Path) -> None:
+        """The checkpoint, and the policy that would be played."""
+        self.save(folder)
+        self.save_policy(folder)
+
+    def save_policy(self, folder: Path) -> Any:
+        """Write what is to be played, and return it."""
+        policy = self.policy()
+        weights = {n: x.numpy() for n, x in policy.state_dict().items()}
+        save_policy(folder, self.task, weights, self.settings.actor)
+        return policy
+
     def about(self) -> dict[str, Any]:
         """What a checkpoint must agree with."""
         return json.loads(json.dumps({
@@ -171,6 +183,8 @@ def train(
         say(f"going on in {out} after {training.env_steps:,} steps and {training.cpu_seconds:.1f} s")
     compiling = training.warm_up()
     say(f"ready after {compiling:.1f} s")
+    if page is not None:
+        page.save = lambda: training.save_all(out)
     is_interrupted = False
     try:
         training.run(seconds, steps, say, page)
@@ -179,9 +193,7 @@ def train(
         is_interrupted = True
     else:
         training.save(out)
-    policy = training.policy()
-    weights = {n: x.numpy() for n, x in policy.state_dict().items()}
-    save_policy(out, training.task, weights, training.settings.actor)
+    policy = training.save_policy(out)
     played = episodes(training.task, policy, count, FINAL, threads=threads)
     said = _summary(training, method, compiling, played) | {"interrupted": is_interrupted}
     _write(out, training, said)
