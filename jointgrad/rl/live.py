@@ -39,6 +39,7 @@ class LivePage:
         self.task, self.batch = task, Batch(task, 1, threads=1)
         self.batch.generators = [np.random.default_rng(seed)]
         self.policy: Act = lambda seen: np.zeros((len(seen), task.model.nu))
+        self._drawn = 0  # points of the curve
         self.cpu_seconds = 0.0  # of the robot's thread, which are none of learning
         self._begin()
         film = film_of(
@@ -133,7 +134,8 @@ class LivePage:
         """After each update: take the policy now and then, and wait while paused. False to end."""
         if updates % POLICIES == 0:
             self.policy = policy()
-        if rows and len(rows) != len(self.curve.data[0]):
+        if len(rows) > self._drawn:
+            self._drawn = len(rows)
             self.curve.data = tuple(np.array([one[n] for one in rows]) for n in ("cpu_seconds", "return_mean"))
             last = rows[-1]
             self.say(f"{last['env_steps']:,} actions, {last['cpu_seconds']:.0f} s of the processor")
