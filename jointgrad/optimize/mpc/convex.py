@@ -1,0 +1,132 @@
+"""Foot forces over the next quarter of a second, as one convex problem (Di Carlo et al. 2018; Kim et al. 2019).
+
+The robot is one rigid body that the ground pushes at its feet. With x = (roll pitch yaw, position, angular velocity, velocity) and the
+pull of gravity g,
+    d/dt angles = Rz(yaw)^T w,   d/dt p = v,   d/dt w = I^-1 sum r x f,   d/dt v = sum f / m + g.
+Products of the dynamics with themselves vanish beyond the second, so that a step of any length is exact in closed form, and what forces
+of step j do to the state after step i is
+    velocities: dt Bv,   places: dt^2 (i - j + 1/2) Bp,      Bv (6, 12) as above, Bp = Bv carried to angles and positions.
+With weights on the diagonal the Hessian is dt^2 N (x) Bv'WBv + dt^4 M (x) Bp'WBp + alpha, where N and M count steps and never change.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from .controller import turn_about_z
+
+GRAVITY = np.array([0.0, 0.0, -9.81])
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Of squared misses: angles, position, angular velocity, velocity, (3,) each; of squared forces (1/N^2). NeuralSim's."""
+
+    angles: tuple[float, float, float] = (5.0, 5.0, 0.2)
+    position: tuple[float, float, float] = (0.0, 0.0, 10.0)
+    turning: tuple[float, float, float] = (0.0, 0.0, 1.0)
+    velocity: tuple[float, float, float] = (1.0, 1.0, 0.0)
+    force: float = 1e-5
+
+
+@dataclass(frozen=True)
+class Body:
+    """State of the rigid body in world axes: roll pitch yaw, centre of mass, angular velocity, velocity."""
+
+    angles: np.ndarray
+    position: np.ndarray
+    turning: np.ndarray
+    velocity: np.ndarray
+
+
+@dataclass(frozen=True)
+class QP:
+    """Minimise x'Hx/2 + g'x with low <= C x <= high; x are the forces (3 each) of `who`: rows (step, leg)."""
+
+    H: np.ndarray
+    g: np.ndarray
+    C: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    who: np.ndarray
+
+
+@dataclass(frozen=True)
+class ConvexProblem:
+    """Of a robot of mass (kg) and inertia (3, 3) about its centre of mass, over `steps` steps of `dt` seconds."""
+
+    mass: float
+    inertia: np.ndarray
+    friction: float = 0.45
+    steps: int = 10
+    dt: float = 0.025
+    weights: Weights = field(default_factory=Weights)
+    # of the weight of the robot: what a standing foot bears at least and at most
+    least: float = 0.0
+    most: float = 2.0
+
+    def __post_init__(self) -> None:
+        n = self.steps
+        i, j = np.arange(n)[:, None], np.arange(n)
+        # [i, j]: what steps j <= i have done after step i
+        done = (j <= i).astype(float)
+        ago = done * (i - j + 0.5)
+        object.__setattr__(self, "_done", done)
+        object.__setattr__(self, "_ago", ago)
+        object.__setattr__(self, "_N", done.T @ done)
+        object.__setattr__(self, "_M", ago.T @ ago)
+        mu = self.friction
+        cone = np.array([[-1.0, 0, mu], [1.0, 0, mu], [0, -1.0, mu], [0, 1.0, mu], [0, 0, 1.0]])
+        object.__setattr__(self, "_cone", cone)
+
+    def free_motion(self, body: Body) -> tuple[np.ndarray, np.ndarray]:
+        """Places (steps, 6) and velocities (steps, 6) if no foot pushed."""
+        t = self.dt * np.arange(1, self.steps + 1)[:, None]
+        rates = turn_about_z(body.angles[2]).T @ body.turning
+        velocity = np.concatenate((body.turning + 0 * t, body.velocity + t * GRAVITY), 1)
+        place = np.concatenate((body.angles + t * rates, body.position + t * body.velocity + 0.5 * t**2 * GRAVITY), 1)
+        return place, velocity
+
+    def influence(self, yaw: float, arms: np.ndarray, R: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Bv and Bp (6, 12) of forces at arms (4, 3) from the centre of mass, all in world axes."""
+        inverse = np.linalg.inv(R @ self.inertia @ R.T)
+        Bv, Bp = np.zeros((6, 12)), np.zeros((6, 12))
+        for leg, r in enumerate(arms):
+            across = np.array([[0.0, -r[2], r[1]], [r[2], 0.0, -r[0]], [-r[1], r[0], 0.0]])
+            Bv[:3, 3 * leg : 3 * leg + 3] = inverse @ across
+            Bv[3:, 3 * leg : 3 * leg + 3] = np.eye(3) / self.mass
+        Bp[:3], Bp[3:] = turn_about_z(yaw).T @ Bv[:3], Bv[3:]
+        return Bv, Bp
+
+    def qp(
+        self, body: Body, R: np.ndarray, arms: np.ndarray, wanted: tuple[np.ndarray, np.ndarray], stands: np.ndarray, whole: bool = False
+    ) -> QP:  # fmt: skip
+        """The problem for feet at arms (4, 3), wanted places and velocities (steps, 6), and who stands (steps, 4). The others'
+        forces are zero and not in it; with `whole` they are, bounded by zero."""
+        w = self.weights
+        Wp, Wv = np.array([*w.angles, *w.position]), np.array([*w.turning, *w.velocity])
+        Bv, Bp = self.influence(body.angles[2], arms, R)
+        place, velocity = self.free_motion(body)
+        off_p, off_v = place - wanted[0], velocity - wanted[1]
+        N, M, done, ago = self._N, self._M, self._done, self._ago  # type: ignore[attr-defined]
+        P, Q = self.dt**2 * Bv.T @ (Wv[:, None] * Bv), self.dt**4 * Bp.T @ (Wp[:, None] * Bp)
+        g = self.dt * (done.T @ off_v * Wv) @ Bv + self.dt**2 * (ago.T @ off_p * Wp) @ Bp
+        # forces cost where they differ from an even share of the weight: else the body would sag
+        g[:, 2::3] -= w.force * stands * (-GRAVITY[2] * self.mass / np.maximum(stands.sum(1, keepdims=True), 1))
+        who = np.argwhere(stands | whole)
+        step, leg = who.T
+        column = (3 * leg[:, None] + np.arange(3)).ravel()
+        when = np.repeat(step, 3)
+        H = N[np.ix_(when, when)] * P[np.ix_(column, column)] + M[np.ix_(when, when)] * Q[np.ix_(column, column)]
+        H[np.diag_indices_from(H)] += w.force
+        C, low, high = self.limits(stands[step, leg])
+        return QP(H, g.reshape(self.steps, 4, 3)[step, leg].ravel(), C, low, high, who)
+
+    def limits(self, stands: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Friction pyramids of forces, and how much those of standing feet may bear."""
+        weight, n = -GRAVITY[2] * self.mass, len(stands)
+        low, high = np.zeros((n, 5)), np.full((n, 5), np.inf)
+        low[:, 4], high[:, 4] = self.least * weight * stands, self.most * weight * stands
+        return np.kron(np.eye(n), self._cone), low.ravel(), high.ravel()  # type: ignore[attr-defined]
