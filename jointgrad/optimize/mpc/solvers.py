@@ -72,7 +72,7 @@ class Proxsuite:
 
 
 class OSQP:
-    """OSQP with the settings of the released code: warm start, polished, 1e-3."""
+    """OSQP with the settings of the released code: warm start, 1e-3; without its polish, which prints a line for every problem."""
 
     def __init__(self, accuracy: float = 1e-3) -> None:
         try:
@@ -94,7 +94,7 @@ class OSQP:
             full = self._sparse.csc_matrix(np.triu(np.ones((n, n))))
             full.data = self._by_columns(problem.H)
             one.setup(
-                full, problem.g, self._sparse.csc_matrix(problem.C), problem.low, high, verbose=False, polishing=True,
+                full, problem.g, self._sparse.csc_matrix(problem.C), problem.low, high, verbose=False, polishing=False,
                 adaptive_rho_interval=25, eps_abs=self.accuracy, eps_rel=self.accuracy,
             )  # fmt: skip
         else:
