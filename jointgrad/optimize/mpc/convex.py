@@ -1,12 +1,11 @@
 """Foot forces over the next quarter of a second, as one convex problem (Di Carlo et al. 2018; Kim et al. 2019).
 
-The robot is one rigid body that the ground pushes at its feet. With x = (roll pitch yaw, position, angular velocity, velocity) and the
-pull of gravity g,
+The robot is one rigid body that the ground pushes at its feet. With roll pitch yaw, position p, angular velocity w, velocity v:
     d/dt angles = Rz(yaw)^T w,   d/dt p = v,   d/dt w = I^-1 sum r x f,   d/dt v = sum f / m + g.
-Products of the dynamics with themselves vanish beyond the second, so that a step of any length is exact in closed form, and what forces
-of step j do to the state after step i is
+The third power of these dynamics is zero, so that a step of any length is exact in closed form; forces of step j change the state
+after step i by
     velocities: dt Bv,   places: dt^2 (i - j + 1/2) Bp,      Bv (6, 12) as above, Bp = Bv carried to angles and positions.
-With weights on the diagonal the Hessian is dt^2 N (x) Bv'WBv + dt^4 M (x) Bp'WBp + alpha, where N and M count steps and never change.
+The Hessian is dt^2 N (x) Bv'WBv + dt^4 M (x) Bp'WBp + alpha, where N and M count steps and never change.
 """
 
 from __future__ import annotations
@@ -101,7 +100,8 @@ class ConvexProblem:
         return Bv, Bp
 
     def qp(
-        self, body: Body, R: np.ndarray, arms: np.ndarray, wanted: tuple[np.ndarray, np.ndarray], stands: np.ndarray, whole: bool = False
+        self, body: Body, R: np.ndarray, arms: np.ndarray, wanted: tuple[np.ndarray, np.ndarray], stands: np.ndarray,
+        whole: bool = False,
     ) -> QP:  # fmt: skip
         """The problem for feet at arms (4, 3), wanted places and velocities (steps, 6), and who stands (steps, 4). The others'
         forces are zero and not in it; with `whole` they are, bounded by zero."""

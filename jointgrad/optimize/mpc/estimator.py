@@ -47,7 +47,9 @@ class Estimator:
         self.x = np.concatenate((q[:3], qd[:3], feet.ravel()))
         self.P = 1e-4 * np.eye(18)
 
-    def update(self, gyro: np.ndarray, accelerometer: np.ndarray, q: np.ndarray, qd: np.ndarray, contact: np.ndarray) -> None:
+    def update(
+        self, gyro: np.ndarray, accelerometer: np.ndarray, q: np.ndarray, qd: np.ndarray, contact: np.ndarray
+    ) -> None:
         """One reading of everything; q and qd (12,) are those of the joints."""
         R = self._attitude(gyro, accelerometer)
         self._predict(R @ accelerometer + GRAVITY, contact)
@@ -98,7 +100,9 @@ def _product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 class Estimated:
     """A controller that knows only what sensors say. Readings are made from the true motion, with noise by seed."""
 
-    def __init__(self, controller: Controller, robot: Quadruped, dt: float, noise: Noise | None = None, seed: int = 0) -> None:
+    def __init__(
+        self, controller: Controller, robot: Quadruped, dt: float, noise: Noise | None = None, seed: int = 0
+    ) -> None:
         self.controller, self.robot, self.dt, self.seed = controller, robot, dt, seed
         self.noise = noise or Noise()
         self.reset()
@@ -137,4 +141,10 @@ class Estimated:
         gyro = now.qd[3:6] + self._offsets[0] + noise.gyro * draw(3)
         force = ((now.qd[:3] - before.qd[:3]) / self.dt - GRAVITY) @ R
         accelerometer = force + self._offsets[1] + noise.accelerometer * draw(3)
-        return gyro, accelerometer, now.q[7:19] + noise.angle * draw(12), now.qd[6:18] + noise.rate * draw(12), now.contact
+        return (
+            gyro,
+            accelerometer,
+            now.q[7:19] + noise.angle * draw(12),
+            now.qd[6:18] + noise.rate * draw(12),
+            now.contact,
+        )

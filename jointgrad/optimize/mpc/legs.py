@@ -21,8 +21,8 @@ class Legs:
     """Four legs, in the order of the model's actuators. Vectors are in the axes of the body.
 
     hip: from the body's origin to the hip's axis (4, 3); thigh, shank and foot lead from joint to joint and to the centre of the
-    foot, all angles zero (4, 3); sign: which way each joint turns (4, 3); bend: the side to which knees bend (4,). masses (4, 3) and
-    centres (4, 3, 3) of what each joint carries up to the next: centres from the joint, all angles zero.
+    foot, all angles zero (4, 3); sign: which way each joint turns (4, 3); bend: the side to which knees bend (4,). masses (4, 3)
+    and centres (4, 3, 3) are of what each joint carries up to the next: centres from the joint, all angles zero.
     """
 
     hip: np.ndarray
@@ -146,5 +146,5 @@ def _check_axes(axes: np.ndarray) -> None:
     off = np.abs(np.abs(axes) - wanted).max((1, 2))
     if (off > 1e-3).any():
         raise InputError(
-            f"leg {int(off.argmax())} does not roll at the hip and pitch at thigh and knee: closed-form kinematics serve such legs only"
+            f"leg {int(off.argmax())} does not roll at the hip and pitch at thigh and knee, and has no closed form here"
         )

@@ -1,7 +1,7 @@
 """Walking by convex MPC: standing legs push as the convex problem says, swinging ones step to where the body is going.
 
-    gait -> who stands -> forces of standing feet (a few dozen times a second) -> torques -J^T f
-                       -> places of swinging feet (Raibert) -> joint angles in closed form -> servos
+gait -> who stands -> forces of standing feet (a few dozen times a second) -> torques -J^T f
+                   -> places of swinging feet (Raibert) -> joint angles in closed form -> servos
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ PATIENCE, MOST_ADDED = 0.5, np.array([0.2, 0.2, 0.2])
 class ConvexMPC:
     """Controller of a quadruped. Forces are planned anew every `period` seconds.
 
-    solver: "proxsuite" or "osqp". horizon: "predicted" follows the gait over the plan; "frozen" keeps who stands now, as NeuralSim's
-    released code does. whole: swinging feet stay in the problem, bounded by zero, as there.
+    solver: "proxsuite" or "osqp". horizon: "predicted" follows the gait over the plan; "frozen" keeps who stands now, as
+    NeuralSim's released code does. whole: swinging feet stay in the problem, bounded by zero, as there.
     """
 
     robot: Quadruped
@@ -94,7 +94,7 @@ class ConvexMPC:
         return (phase < self.gait.duty) | (late & sensed.contact)
 
     def _corrected(self, body: Body, command: Command) -> Command:
-        """The command, and a little more of what has been missed for long: legs in the air pull at the body, and loads are not known."""
+        """The command, and more of what has been missed for long: legs in the air pull at the body, and loads are not known."""
         speed = turn_about_z(body.angles[2]).T @ body.velocity
         missed = np.array(command) - [speed[0], speed[1], body.turning[2]]
         self._added = np.clip(self._added + PATIENCE * self.period * missed, -MOST_ADDED, MOST_ADDED)
@@ -130,7 +130,8 @@ class ConvexMPC:
         along = turn_about_z(now.body.angles[2]) @ np.array([command.forward, command.sideways, 0.0])
         slope = self._ground.tilt(now.body.angles[2])
         height = self._ground.height_at(now.body.position[:2]) + self.robot.height + (now.R @ self._centre)[2]
-        place = np.stack((slope[0] + 0 * t, slope[1] + 0 * t, yaw, *(now.body.position[:2, None] + along[:2, None] * t), height + 0 * t), 1)
+        ahead = now.body.position[:2, None] + along[:2, None] * t
+        place = np.stack((slope[0] + 0 * t, slope[1] + 0 * t, yaw, *ahead, height + 0 * t), 1)
         velocity = np.tile(np.concatenate(([0.0, 0.0, command.turning], along)), (len(t), 1))
         return place, velocity
 
@@ -152,9 +153,13 @@ class ConvexMPC:
         torque = -((self.forces @ R)[:, None] @ moves[0])[:, 0]
         if not stands.all():
             share = (self.gait.phase(sensed.time, robot.places) - self.gait.duty) / (1.0 - self.gait.duty)
-            goal = swing_point(self._lifted, self._footholds(now, command, sensed.time), np.clip(share, 0.0, 1.0), self.clearance)
+            goal = swing_point(
+                self._lifted, self._footholds(now, command, sensed.time), np.clip(share, 0.0, 1.0), self.clearance
+            )
             wanted = robot.legs.angles((goal - sensed.q[:3]) @ R)
-            servo = np.array(robot.stiffness) * (wanted - now.angles) - np.array(robot.damping) * sensed.qd[6:].reshape(4, 3)
+            servo = np.array(robot.stiffness) * (wanted - now.angles) - np.array(robot.damping) * sensed.qd[6:].reshape(
+                4, 3
+            )
             torque = np.where(stands[:, None], torque, servo)
         return (torque + own).ravel()
 

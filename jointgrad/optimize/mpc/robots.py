@@ -35,19 +35,19 @@ class Quadruped:
     damping: tuple[float, float, float]
     armature: float = 0.01
 
-    def description(self) -> Description:
-        """The robot, standing at its height, with the inertia of its motors."""
+    def description(self, payload: float = 0.0) -> Description:
+        """The robot, standing at its height, with the inertia of its motors, and a load (kg) in the middle of its body."""
         robot = self.make()
+        next(iter(robot.links.values())).mass += payload
         angles = self.stance
         for k, motor in enumerate(robot.actuators.values()):
             joint = robot.joints[motor.joint]
             joint.initial, joint.armature = float(angles.flat[k]), max(joint.armature, self.armature)
         return robot
 
-    def add_to(self, world: World, place: tuple[float, float, float] = (0.0, 0.0, 0.0)) -> World:
-        """Stand it on the ground at a place, under the name "dog"."""
-        x, y, z = place
-        return world.add(self.description(), name="dog", position=(x, y, z + self.height), base="free")
+    def add_to(self, world: World, payload: float = 0.0) -> World:
+        """Stand it on the ground at the origin, under the name "dog"."""
+        return world.add(self.description(payload), name="dog", position=(0.0, 0.0, self.height), base="free")
 
     @property
     def feet(self) -> tuple[str, ...]:
@@ -87,7 +87,9 @@ class Quadruped:
         xx, xy, xz, yy, yz, zz = params["link.inertia"].T
         own = np.stack((xx, xy, xz, xy, yy, yz, xz, yz, zz), -1).reshape(-1, 3, 3)
         arm = at - centre
-        moved = np.einsum("n,nij->ij", mass, np.eye(3) * (arm**2).sum(1)[:, None, None] - arm[:, :, None] * arm[:, None])
+        moved = np.einsum(
+            "n,nij->ij", mass, np.eye(3) * (arm**2).sum(1)[:, None, None] - arm[:, :, None] * arm[:, None]
+        )
         return float(mass.sum()), centre, np.einsum("nij,njk,nlk->il", R, own, R) + moved
 
 

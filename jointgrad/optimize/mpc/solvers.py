@@ -79,7 +79,9 @@ class OSQP:
             import osqp
             import scipy.sparse
         except ImportError:
-            raise InputError('this controller needs the packages osqp and scipy: pip install "jointgrad[mpc]"') from None
+            raise InputError(
+                'this controller needs the packages osqp and scipy: pip install "jointgrad[mpc]"'
+            ) from None
         self._osqp, self._sparse, self.accuracy = osqp, scipy.sparse, accuracy
         self.reset()
 

@@ -8,7 +8,9 @@ from .controller import Command, cross, turn_about_z
 from .convex import Body
 
 
-def foothold(hips: np.ndarray, body: Body, command: Command, stance: float, left: np.ndarray, feedback: float) -> np.ndarray:
+def foothold(
+    hips: np.ndarray, body: Body, command: Command, stance: float, left: np.ndarray, feedback: float
+) -> np.ndarray:
     """Places (4, 3) relative to the body's origin, in world axes, for feet that land in `left` seconds (4,) and then stand for
     `stance` seconds: half of the stance is to be in front of the hip, and more where the body is faster than told."""
     turn = turn_about_z(body.angles[2])

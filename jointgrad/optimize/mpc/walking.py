@@ -40,17 +40,24 @@ class OwnPlant:
         self.model, self.time = model, 0.0
         self._rows = [model.link_names.index(name) for name in robot.feet]
         self.state = state or model.initial_state()
-        self._force = np.zeros(4)
+        self.force = np.zeros(4)
 
     def sense(self) -> Sensed:
-        return Sensed(self.time, self.state.q[:19], self.state.qd[:18], self._force > TOUCH)
+        return Sensed(self.time, self.state.q[:19], self.state.qd[:18], self.force > TOUCH)
 
     def move(self, u: np.ndarray) -> None:
         moved = rollout(
-            self.model, self.state, u[None], hold=HOLD, outputs=("contact.force",), threads=1, keep=False, on_nan="freeze"
+            self.model,
+            self.state,
+            u[None],
+            hold=HOLD,
+            outputs=("contact.force",),
+            threads=1,
+            keep=False,
+            on_nan="freeze",
         )
         self.state, self.time = moved.last, self.time + HOLD * DT
-        self._force = np.linalg.norm(moved.outputs["contact.force"][-1, self._rows], axis=-1)
+        self.force = np.linalg.norm(moved.outputs["contact.force"][-1, self._rows], axis=-1)
 
     def push(self, change: np.ndarray) -> None:
         qd = self.state.qd.copy()
