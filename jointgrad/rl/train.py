@@ -186,7 +186,8 @@ def prepared(
             raise InputError(unknown(f"setting of {method}", change, known))
     learning = dataclasses.replace(task, **{n: v for n, v in made.learning.items() if n not in options})
     # analytic policy gradients: whole episodes, and no critic
-    special = {"critics": 0, "horizon": learning.limit, "environments": 16} if method == "apg" else {}
+    whole = {"critics": 0, "horizon": learning.limit, "environments": 16, "whole": True, "discount": 1.0}
+    special = whole if method == "apg" else {}
     settings = Shac(**{**made.settings, **special, **changes})
     return Training(task, learning, settings, seed, made.randomise, threads)
 

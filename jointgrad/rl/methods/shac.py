@@ -21,6 +21,7 @@ from ..differentiable_batch import DifferentiableBatch
 from ..randomise import Randomisation
 from ..task import Task
 from .networks import Policy, perceptron
+from .pool import Pool
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,9 @@ class Shac:
     entropy: float | None = None  # wanted, per part of an action; the price of falling short of it is learned
     ease: int = 150  # updates over which goals grow from the easiest to all
     carry: float = 0.5  # share of episodes ended by time that go on with another goal
+    every: int = 50  # updates from one look at the policy to the next...
+    tried: int = 32  # ...and the episodes of a look
+    whole: bool = False  # every update begins all episodes anew: with horizon = limit, gradients of whole episodes
 
     def steps(self) -> int:
         """Actions of all environments in an update."""
@@ -65,6 +69,10 @@ class Horizon(NamedTuple):
 class Learner:
     """A policy that learns a task. `policy` is the average that is to be played; `actor` is the one that learns."""
 
+    NETWORKS = ("actor", "policy", "critics", "asked")
+    NUMBERS = ("log_noise", "log_price")
+    TENSORS = ("shares",)
+
     def __init__(
         self, task: Task, settings: Shac, seed: int, randomise: Randomisation | None = None, threads: int = 1
     ) -> None:
@@ -83,6 +91,7 @@ class Learner:
         self.log_noise = nn.Parameter(torch.full((len(low),), float(np.log(settings.noise))))
         self.log_price = nn.Parameter(torch.tensor(float(np.log(0.1))))
         self.shares = self._shares()
+        self.pools: dict[str, Pool] = {}
         self.optimisers = {
             "actor": _adam([*self.actor.parameters(), self.log_noise], settings.rate),
             "critics": _adam(self.critics.parameters(), settings.rate) if critics else None,
@@ -101,6 +110,8 @@ class Learner:
         for optimiser in filter(None, self.optimisers.values()):
             optimiser.param_groups[0]["lr"] = self._rate()
         self.batch.ease = max(0.0, 1.0 - self.updates / max(self.settings.ease, 1))
+        if self.settings.whole:
+            self.batch.begin()
         self.batch.cut()
         loss, horizon, surprise = self._tried()
         norm = self._improve(loss, surprise)
