@@ -24,7 +24,9 @@ def slopes(layer: DifferentiableTask, before: Moment, action: Tensor, with_state
     batch, n = len(action), layer.task.n_observations + 1
     rows = n + (before.q.shape[-1] + before.qd.shape[-1] if with_state else 0)
     wide, copies = layer.repeated(rows), repeated(before, rows)
-    leaves = [x.requires_grad_() for x in (copies.q, copies.qd, action.detach().to(copies.q.dtype).repeat_interleave(rows, 0))]
+    leaves = [
+        x.requires_grad_() for x in (copies.q, copies.qd, action.detach().to(copies.q.dtype).repeat_interleave(rows, 0))
+    ]
     with torch.enable_grad():
         found = wide.step(copies._replace(q=leaves[0], qd=leaves[1]), leaves[2])
         parts = (found.observation, found.reward[:, None], *((found.now.q, found.now.qd) if with_state else ()))
@@ -35,5 +37,7 @@ def slopes(layer: DifferentiableTask, before: Moment, action: Tensor, with_state
 
 def repeated(now: Moment, times: int) -> Moment:
     """Every environment so many times, one after the other, without gradients."""
-    parts = {name: getattr(now, name).detach().repeat_interleave(times, 0) for name in ("q", "qd", "action", "age", "goal")}
+    parts = {
+        name: getattr(now, name).detach().repeat_interleave(times, 0) for name in ("q", "qd", "action", "age", "goal")
+    }
     return Moment(**parts, outputs={name: x.detach().repeat_interleave(times, 0) for name, x in now.outputs.items()})

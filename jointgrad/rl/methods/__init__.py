@@ -48,6 +48,12 @@ METHODS: Mapping[str, Method] = MappingProxyType(
         # analytic policy gradients: whole episodes, and no critic
         "apg": Method("shac", "Shac", _WHOLE, whole=True),
         "sac": Method("sac", "Sac"),
+        "mbpo": Method("mbpo", "Mbpo"),
+        # Qiao 2021: policy enhancement as the paper and as the released code have it, sample enhancement likewise
+        "mbpo-policy": Method("mbpo", "Mbpo", {"gradient": "simulation"}),
+        "sac-policy": Method("sac", "Sac", {"gradient": "simulation", "nearness": 0.0, "kept_noise": False}),
+        "mbpo-samples": Method("mbpo", "Mbpo", {"extra": 9}),
+        "mbpo-row": Method("mbpo", "Mbpo", {"extra": 9, "extra_kind": "row", "tolerance": None}),
     }
 )
 

@@ -69,7 +69,13 @@ class Neighbours:
         else:
             seen, after, reward, keeps = self._by_slopes(before, outcome, action, by, generator)
         self._counts += torch.tensor([keeps.numel(), (~keeps).sum(), 0.0, 0.0])
-        row = {"seen": seen, "share": near, "reward": reward, "after": after, "ended": ended[:, None].expand(*keeps.shape)}
+        row = {
+            "seen": seen,
+            "share": near,
+            "reward": reward,
+            "after": after,
+            "ended": ended[:, None].expand(*keeps.shape),
+        }
         return {name: x[keeps] for name, x in row.items()}
 
     def _copied(self, x: Tensor) -> Tensor:
@@ -77,12 +83,16 @@ class Neighbours:
 
     # as released --------------------------------------------------------------------------------------------------------
 
-    def _by_row(self, before: Moment, outcome: Outcome, action: Tensor, by: Tensor, generator: Any) -> tuple[Tensor, Tensor]:
+    def _by_row(
+        self, before: Moment, outcome: Outcome, action: Tensor, by: Tensor, generator: Any
+    ) -> tuple[Tensor, Tensor]:
         """One coordinate of the observation moves, by its row of the Jacobian times the number of rows."""
         found, n = slopes(self.layer, before, action).by_action, self.task.n_observations
         row = torch.randint(n, by.shape[:2], generator=generator)
         picked = (n * found[torch.arange(len(row))[:, None], row]).clamp(-CLIP, CLIP)
-        moved = torch.zeros(*row.shape, n, dtype=by.dtype).scatter_(2, row[..., None], (picked * by).sum(-1, keepdim=True))
+        moved = torch.zeros(*row.shape, n, dtype=by.dtype).scatter_(
+            2, row[..., None], (picked * by).sum(-1, keepdim=True)
+        )
         reward = outcome.reward[:, None] + (by * found[:, -1].clamp(-CLIP, CLIP)[:, None]).sum(-1)
         return self._copied(outcome.observation) + moved, reward
 
@@ -150,8 +160,8 @@ class Neighbours:
         now, touches = self._simulated(self.layer.repeated(extra), copies, near, names)
         reward = task.reward(copies, now).reshape(by.shape[:2])
         after, is_same = task.observe(now).reshape(*by.shape[:2], -1), torch.isfinite(reward)
-        if touches is not None:
-            _, own = self._simulated(self.layer, before, action, names)
+        _, own = (None, None) if touches is None else self._simulated(self.layer, before, action, names)
+        if touches is not None and own is not None:
             is_same &= (touches == own.repeat_interleave(extra, 0)).flatten(1).all(1).reshape(by.shape[:2])
         return Known(after, reward, is_same)
 

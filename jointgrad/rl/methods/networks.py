@@ -5,11 +5,12 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
+MOST_SEEN, LEAST_VARIANCE = 10.0, 1e-4  # of observations, in deviations
 LOG_2, LOG_2_PI = math.log(2.0), math.log(2.0 * math.pi)
 
 
@@ -36,7 +37,7 @@ class Statistics(nn.Module):
         self.register_buffer("count", torch.tensor(1e-4, dtype=torch.float64))
 
     def forward(self, seen: Tensor) -> Tensor:
-        return ((seen - self.mean) / torch.sqrt(self.variance + 1e-4)).clamp(-10.0, 10.0)
+        return ((seen - self.mean) / torch.sqrt(self.variance + LEAST_VARIANCE)).clamp(-MOST_SEEN, MOST_SEEN)
 
     def take(self, seen: Tensor) -> None:
         """Count observations (n, ...) in."""
@@ -59,8 +60,9 @@ class Policy(nn.Module):
         self.statistics, self.layers = Statistics(n_seen), perceptron(n_seen, hidden, len(low))
         with torch.no_grad():
             # near the middle of all actions at first
-            self.layers[-1].weight.mul_(0.1)
-            self.layers[-1].bias.zero_()
+            last: Any = self.layers[-1]
+            last.weight.mul_(0.1)
+            last.bias.zero_()
         self.register_buffer("low", low.float())
         self.register_buffer("high", high.float())
 
@@ -110,7 +112,8 @@ class GaussianPolicy(nn.Module):
 
     def forward(self, seen: Tensor, drawn: Tensor) -> Drawn:
         """drawn: standard normal numbers, (n, nu)."""
-        mean, log_deviation = self.layers(seen).chunk(2, -1)
+        # cut as `Statistics` cuts in the policy that is played
+        mean, log_deviation = self.layers(seen.clamp(-MOST_SEEN, MOST_SEEN)).chunk(2, -1)
         log_deviation = log_deviation.clamp(-5.0, 2.0)
         raw = mean + log_deviation.exp() * drawn
         # log(1 - tanh(x)^2), in a form that does not overflow
@@ -120,8 +123,10 @@ class GaussianPolicy(nn.Module):
 
     def played(self, hidden: Sequence[int]) -> Policy:
         """The middle of the distribution, as a policy that can be saved."""
-        n = self.layers[0].in_features
+        n = int(self.layers[0].weight.shape[1])  # type: ignore[union-attr]
         policy = Policy(n, hidden, self.low, self.high)
+        # observations as they are
+        policy.statistics.variance.fill_(1.0 - LEAST_VARIANCE)
         last = f"{len(self.layers) - 1}."
         own = {k: x[: len(self.low)] if k.startswith(last) else x for k, x in self.layers.state_dict().items()}
         policy.layers.load_state_dict(own)

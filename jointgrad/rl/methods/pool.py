@@ -9,26 +9,24 @@ from torch import Tensor
 
 
 class Pool:
-    """Rows of named numbers in single precision; the oldest make room for new ones. columns: their widths by name."""
+    """Rows of named numbers in single precision; the oldest make room for new ones. columns: their shapes by name."""
 
-    def __init__(self, size: int, columns: Mapping[str, int]) -> None:
+    def __init__(self, size: int, columns: Mapping[str, tuple[int, ...]]) -> None:
         self.size, self.columns, self.added = size, dict(columns), 0
         # memory is taken as it fills: most runs end long before
-        self._rows = {name: torch.zeros(0, width) for name, width in columns.items()}
+        self._rows = {name: torch.zeros(0, *shape) for name, shape in columns.items()}
 
     def __len__(self) -> int:
         return min(self.added, self.size)
 
     def add(self, **rows: Tensor) -> None:
-        """Rows (n, width), or (n,) where the width is 1; what is not given is not a number."""
+        """Rows (n, ...) of every column."""
         n = len(next(iter(rows.values())))
         places = torch.arange(self.added, self.added + n) % self.size
         self._reserve(min(self.added + n, self.size))
-        for name, width in self.columns.items():
-            given = rows.get(name)
-            value = torch.full((n, width), torch.nan) if given is None else given.detach().float().reshape(n, width)
+        for name, kept in self._rows.items():
             # where more come than there is room for, the last stay
-            self._rows[name][places[-self.size :]] = value[-self.size :]
+            kept[places[-self.size :]] = rows[name].detach().float()[-self.size :]
         self.added += n
 
     def draw(self, generator: torch.Generator, n: int) -> dict[str, Tensor]:
@@ -36,10 +34,10 @@ class Pool:
         return self.at(torch.randint(len(self), (n,), generator=generator))
 
     def at(self, places: Tensor) -> dict[str, Tensor]:
-        return {name: _flat(rows[places]) for name, rows in self._rows.items()}
+        return {name: rows[places] for name, rows in self._rows.items()}
 
     def all(self) -> dict[str, Tensor]:
-        return {name: _flat(rows[: len(self)]) for name, rows in self._rows.items()}
+        return {name: rows[: len(self)] for name, rows in self._rows.items()}
 
     def clear(self) -> None:
         self.added = 0
@@ -56,8 +54,4 @@ class Pool:
         for name, rows in self._rows.items():
             if len(rows) < n:
                 more = min(self.size, max(n, 2 * len(rows), 1024)) - len(rows)
-                self._rows[name] = torch.cat((rows, torch.zeros(more, rows.shape[1])))
-
-
-def _flat(rows: Tensor) -> Tensor:
-    return rows[:, 0] if rows.shape[1] == 1 else rows
+                self._rows[name] = torch.cat((rows, torch.zeros(more, *rows.shape[1:])))

@@ -49,7 +49,9 @@ class Sac:
     nearness: float = 1.0  # its weight is exp(-nearness |a - a0|); 0: all actions count alike, as in the released code
     kept_noise: bool = True  # actions are compared with the noise they were tried with; False: with another draw
     extra: int = 0  # samples made about every one that was tried: sample enhancement
-    extra_kind: str = "full"  # "row": one coordinate at a time, as released; "simulated": not by slopes but by the simulator
+    extra_kind: str = (
+        "full"  # "row": one coordinate at a time, as released; "simulated": not by slopes but by the simulator
+    )
     extra_steps: int = 1  # actions over which deviations are carried on
     extra_state: bool = False  # deviations begin in the state too
     radius: float = 0.01  # of the deviation of actions, at first...
@@ -62,7 +64,9 @@ class Sac:
             if getattr(self, name) not in known:
                 raise InputError(f"{name} must be one of {', '.join(known)}, but is {getattr(self, name)!r}")
         if self.gradient == "simulation" and self.extra:
-            raise InputError("gradient=simulation needs slopes at every sample, which extra samples do not have: choose one")
+            raise InputError(
+                "gradient=simulation needs slopes at every sample, which extra samples do not have: choose one"
+            )
 
     def steps(self) -> int:
         """Actions of all environments in an update."""
@@ -74,12 +78,12 @@ class Learner:
 
     NETWORKS: tuple[str, ...] = ("actor", "critics", "asked")
     NUMBERS: tuple[str, ...] = ("log_price",)
-    TENSORS: tuple[str, ...] = ()
+    TENSORS: tuple[str, ...] = ("acted",)
 
     def __init__(
         self, task: Task, settings: Sac, seed: int, randomise: Randomisation | None = None, threads: int = 1
     ) -> None:
-        self.task, self.settings, self.updates = task, settings, 0
+        self.task, self.settings, self.updates, self.acted = task, settings, 0, torch.tensor(0)
         self.generator = torch.Generator().manual_seed(seed)
         rng = np.random.default_rng(seed)
         self.batch = DifferentiableBatch(task, settings.environments, rng, randomise, threads, carry=0.0)
@@ -94,7 +98,10 @@ class Learner:
         self.asked = copy.deepcopy(self.critics).requires_grad_(False)
         self.log_price = torch.nn.Parameter(torch.tensor(float(np.log(settings.price))))
         self.wanted = -float(n_acts) if settings.entropy is None else settings.entropy
-        self.optimisers = {name: _adam(self._learned(name), settings.rate) for name in ("actor", "critics", "price")}
+        self.optimisers = {
+            "actor": _adam([*self.actor.parameters(), self.log_price], settings.rate),
+            "critics": _adam(list(self.critics.parameters()), settings.rate),
+        }
         self.real = Pool(settings.pool, self._columns())
         self.neighbours = Neighbours(task, settings, self.batch.layer) if settings.extra else None
         self.pools: dict[str, Any] = {"real": self.real, **({"near": self.neighbours} if self.neighbours else {})}
@@ -102,14 +109,11 @@ class Learner:
     def _build(self) -> None:
         """Further networks, of methods that are made of this one."""
 
-    def _learned(self, name: str) -> list[Tensor]:
-        return [self.log_price] if name == "price" else list(getattr(self, name).parameters())
-
-    def _columns(self) -> dict[str, int]:
-        n_seen, n_acts = self.task.n_observations, self.task.model.nu
-        found = {"seen": n_seen, "share": n_acts, "reward": 1, "after": n_seen, "ended": 1}
+    def _columns(self) -> dict[str, tuple[int, ...]]:
+        seen, acts = (self.task.n_observations,), (self.task.model.nu,)
+        found = {"seen": seen, "share": acts, "reward": (), "after": seen, "ended": ()}
         if self.settings.gradient == "simulation":
-            found |= {"noise": n_acts, "reward_by_action": n_acts, "after_by_action": n_seen * n_acts}
+            found |= {"noise": acts, "reward_by_action": acts, "after_by_action": (*seen, *acts)}
         return found
 
     @property
@@ -124,7 +128,7 @@ class Learner:
         for _ in range(s.period):
             reward, terminated = self._try()
             rewards, falls = rewards + float(reward.mean()), falls + float(terminated.sum())
-            if self.real.added >= s.first:
+            if self.acted >= s.first:
                 self._prepare()
                 said += [self._learn() for _ in range(s.repeats * s.environments)]
         self.updates += 1
@@ -151,6 +155,7 @@ class Learner:
         if self.settings.gradient == "simulation":
             row |= {"noise": noise, **self._slopes(before, action)}
         self.real.add(**row)
+        self.acted += len(seen)
         if self.neighbours is not None:
             self.real.add(**self.neighbours.made(before, outcome, share, action, ended, self.generator))
         return outcome.reward, outcome.terminated
@@ -158,7 +163,7 @@ class Learner:
     def _act(self, seen: Tensor) -> tuple[Tensor, Tensor]:
         """Actions from -1 to 1, and the noise in them; at first drawn evenly, with no noise that the actor would know."""
         shape = len(seen), self.task.model.nu
-        if self.real.added < self.settings.first:
+        if self.acted < self.settings.first:
             return 2.0 * torch.rand(shape, generator=self.generator) - 1.0, torch.full(shape, torch.nan)
         noise = self._noise(len(seen))
         return self.actor(seen, noise).share, noise
@@ -166,7 +171,7 @@ class Learner:
     def _slopes(self, before: Moment, action: Tensor) -> dict[str, Tensor]:
         """Of the next observation and the reward by an action from -1 to 1."""
         found = slopes(self.batch.layer, before, action).by_action * 0.5 * (self.actor.high - self.actor.low)
-        return {"reward_by_action": found[:, -1], "after_by_action": found[:, :-1].flatten(1)}
+        return {"reward_by_action": found[:, -1], "after_by_action": found[:, :-1]}
 
     def _noise(self, n: int) -> Tensor:
         return torch.randn(n, self.task.model.nu, generator=self.generator)
@@ -186,8 +191,8 @@ class Learner:
             loss_of_actor, likely = self.enhanced_loss(self.real.draw(self.generator, self.settings.batch))
         else:
             loss_of_actor, likely = self.actor_loss(rows)
-        self._step("actor", loss_of_actor)
-        self._step("price", -self.log_price * (likely.mean() + self.wanted))
+        # the actor takes the price as it is: neither loss knows the other's numbers
+        self._step("actor", loss_of_actor - self.log_price * (likely.mean() + self.wanted))
         with torch.no_grad():
             for asked, new in zip(self.asked.parameters(), self.critics.parameters(), strict=True):
                 asked.lerp_(new, self.settings.follow)
@@ -221,14 +226,12 @@ class Learner:
 
     def slope(self, rows: dict[str, Tensor]) -> Tensor:
         """dQ/da where actions were tried, (n, nu): equation 13, through the policy at the next observation too."""
-        n, nu = rows["share"].shape
         after = rows["after"].clone().requires_grad_()
         with torch.enable_grad():
-            ahead = self.to_come(after, self._noise(n))
+            ahead = self.to_come(after, self._noise(len(after)))
             (by_after,) = torch.autograd.grad(ahead.sum(), after)
         by_after = by_after * (self.settings.discount * (1.0 - rows["ended"]))[:, None]
-        J = rows["after_by_action"].reshape(n, -1, nu)
-        return rows["reward_by_action"] + torch.einsum("nij,ni->nj", J, by_after)
+        return rows["reward_by_action"] + torch.einsum("nij,ni->nj", rows["after_by_action"], by_after)
 
     def weight(self, drawn: Drawn, share: Tensor) -> Tensor:
         """Equation 16: slopes count where the actor still acts as it did."""

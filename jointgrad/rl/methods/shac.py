@@ -47,6 +47,9 @@ class Shac:
     entropy: float | None = None  # wanted, per part of an action; the price of falling short of it is learned
     ease: int = 150  # updates over which goals grow from the easiest to all
     carry: float = 0.5  # share of episodes ended by time that go on with another goal
+    cut_back: float | None = (
+        None  # the most that one unit of q or qd may count for, in return, on the way back: chaos ends there
+    )
     every: int = 50  # updates from one look at the policy to the next...
     tried: int = 32  # ...and the episodes of a look
     whole: bool = False  # every update begins all episodes anew: with horizon = limit, gradients of whole episodes
@@ -92,7 +95,7 @@ class Learner:
         self.log_price = nn.Parameter(torch.tensor(float(np.log(0.1))))
         self.shares = self._shares()
         self.pools: dict[str, Pool] = {}
-        self.optimisers = {
+        self.optimisers: dict[str, Any] = {
             "actor": _adam([*self.actor.parameters(), self.log_noise], settings.rate),
             "critics": _adam(self.critics.parameters(), settings.rate) if critics else None,
             "price": _adam([self.log_price], settings.rate),
@@ -144,6 +147,7 @@ class Learner:
             seen = batch.seen.float()
             action, entropy = self._act(seen)
             outcome = batch.step(action)
+            self._keep_bounded()
             reward, last, over = outcome.reward.float(), outcome.observation.float(), outcome.over
             ends = torch.ones_like(over) if k == s.horizon - 1 else over
             earned = earned + factor * (reward + self._bonus(entropy))
@@ -175,6 +179,17 @@ class Learner:
         squeezed = torch.log1p(-share * share + 1e-6)
         return self.actor.within(share), (0.5 * drawn * drawn + self.log_noise + 0.92 + squeezed).mean(1)
 
+    def _keep_bounded(self) -> None:
+        """Cut what comes back through states, environment by environment: one that is chaotic does not drown the others."""
+        if self.settings.cut_back is None:
+            return
+        most = self.settings.cut_back / self.settings.steps()
+        for x in (self.batch.now.q, self.batch.now.qd):
+            if x.requires_grad:
+                x.register_hook(
+                    lambda bar: bar * (most / torch.linalg.vector_norm(bar, dim=-1, keepdim=True)).clamp(max=1.0)
+                )
+
     def _bonus(self, entropy: Tensor) -> Tensor:
         return entropy if self.settings.entropy is None else self.log_price.exp().detach() * entropy
 
@@ -204,7 +219,7 @@ class Learner:
         share = 1.0 - min(self.settings.average, self.updates / (self.updates + 10.0))
         for mean, new in zip(self.policy.parameters(), self.actor.parameters(), strict=True):
             mean.lerp_(new, share)
-        for mine, new in zip(self.policy.buffers(), self.actor.buffers(), strict=True):
+        for mine, new in zip(self.policy.buffers(), self.actor.buffers(), strict=True):  # type: ignore[assignment]
             mine.copy_(new)
 
     # critics ------------------------------------------------------------------------------------------------------------
