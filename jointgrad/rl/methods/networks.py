@@ -107,7 +107,7 @@ class GaussianPolicy(nn.Module):
 
     def __init__(self, n_seen: int, hidden: Sequence[int], low: Tensor, high: Tensor) -> None:
         super().__init__()
-        self.low, self.high = low, high
+        self.low, self.high, self.n_seen = low, high, n_seen
         self.layers = perceptron(n_seen, hidden, 2 * len(low))
 
     def forward(self, seen: Tensor, drawn: Tensor) -> Drawn:
@@ -123,8 +123,7 @@ class GaussianPolicy(nn.Module):
 
     def played(self, hidden: Sequence[int]) -> Policy:
         """The middle of the distribution, as a policy that can be saved."""
-        n = int(self.layers[0].weight.shape[1])  # type: ignore[union-attr]
-        policy = Policy(n, hidden, self.low, self.high)
+        policy = Policy(self.n_seen, hidden, self.low, self.high)
         # observations as they are
         policy.statistics.variance.fill_(1.0 - LEAST_VARIANCE)
         last = f"{len(self.layers) - 1}."
