@@ -43,6 +43,9 @@ _HOME = {
     "linearize": "engine.linearize",
     "Exact": "engine.gradients",
     "MovingImpacts": "engine.gradients",
+    "Randomised": "engine.gradients",
+    "Smoothed": "engine.gradients",
+    "Truncated": "engine.gradients",
     "hessian_product": "engine.curvature",
     "inspect": "engine.inspect",
     "plain": "engine.plain",
@@ -58,6 +61,9 @@ if TYPE_CHECKING:
     from .engine.curvature import hessian_product as hessian_product
     from .engine.gradients import Exact as Exact
     from .engine.gradients import MovingImpacts as MovingImpacts
+    from .engine.gradients import Randomised as Randomised
+    from .engine.gradients import Smoothed as Smoothed
+    from .engine.gradients import Truncated as Truncated
     from .engine.inspect import inspect as inspect
     from .engine.linearize import linearize as linearize
     from .engine.rollout import Gradient as Gradient
