@@ -42,6 +42,7 @@ _HOME = {
     "Gradient": "engine.rollout",
     "linearize": "engine.linearize",
     "Exact": "engine.gradients",
+    "Meaning": "engine.gradients",
     "MovingImpacts": "engine.gradients",
     "Randomised": "engine.gradients",
     "Smoothed": "engine.gradients",
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
     from .engine import plain as plain
     from .engine.curvature import hessian_product as hessian_product
     from .engine.gradients import Exact as Exact
+    from .engine.gradients import Meaning as Meaning
     from .engine.gradients import MovingImpacts as MovingImpacts
     from .engine.gradients import Randomised as Randomised
     from .engine.gradients import Smoothed as Smoothed

@@ -88,7 +88,7 @@ class Randomised(Meaning):
         parts = [self._part(motion, wide, wrt, some) for some in self._parts(motion)]
         axes = dict.fromkeys((*NAMES, "lost"), 0) | {"u": 1, "force": int(bool(motion._inputs.force_step))}
         means = all_of([part[0] for part in parts], axes)
-        shares = all_of([part[1] for part in parts], axes)
+        shares = all_of([part[1] for part in parts], dict.fromkeys(axes, 0))
         lost = motion._public(shares.pop("lost"), 0)
         report = {"first_order": {n: motion._public(share, 0) for n, share in shares.items()}, "lost": lost}
         shown = {n: motion._public(mean, axes[n]) for n, mean in means.items()}
