@@ -42,11 +42,16 @@ def all_steps(motion: Trajectory) -> Trajectory:
 
     i, model, (q, qd) = motion._inputs, motion.model, motion._all_states()
     if model.batch is not None:
-        own = {n: v if model.is_shared(n) else np.tile(v, (i.steps,) + (1,) * (v.ndim - 1)) for n, v in model.params.items()}
+        own = {
+            n: v if model.is_shared(n) else np.tile(v, (i.steps,) + (1,) * (v.ndim - 1))
+            for n, v in model.params.items()
+        }
         model = model.with_params(own, i.steps * i.batch)
     force = i.force
     if force is not None:
-        force = (force if i.force_step else np.broadcast_to(force, (i.steps, *force.shape))).reshape(-1, *force.shape[-2:])
+        force = (force if i.force_step else np.broadcast_to(force, (i.steps, *force.shape))).reshape(
+            -1, *force.shape[-2:]
+        )
     u = None if i.u is None else i.u.reshape(1, -1, model.nu)
     start = [np.ascontiguousarray(x[:-1].reshape(-1, x.shape[-1])) for x in (q, qd)]
     return unrun(model, Inputs(start[0], start[1], u, force, 1, True), motion._threads)

@@ -55,8 +55,8 @@ LEFT = 0.05
 
 @dataclass(frozen=True)
 class Impact:
-    """A bounce or a landing that begins in a step and takes some: the slope of its gap by tangent coordinates (nv,), and how fast it
-    closes (m/s, negative)."""
+    """A bounce or a landing that begins in a step and takes some: the slope of its gap by tangent coordinates (nv,), and how fast
+    it closes (m/s, negative)."""
 
     step: int
     slope: np.ndarray
@@ -172,7 +172,9 @@ class MovingImpacts(Meaning):
         held = (None if x is None else x[steps] for x in (u, force))
         seen = inspect(model, State(q[steps], qd[steps]), *held)
         takes = _durations(model)
-        found = [one for k, step in enumerate(steps) for one in self._fastest(model, seen, takes, k, int(step), qd[step])]
+        found = [
+            one for k, step in enumerate(steps) for one in self._fastest(model, seen, takes, k, int(step), qd[step])
+        ]
         # a landing that something else interrupts ends there
         ends = [*(one.step for one in found[1:]), len(jumps) - 1]
         return [replace(one, takes=min(one.takes, end - one.step)) for one, end in zip(found, ends, strict=True)]
@@ -264,8 +266,8 @@ def _gap_slope(model: Model, seen: Inspection, env: int, contact: Contact) -> np
 def _lateness(
     model: Model, q: np.ndarray, qd: np.ndarray, u: np.ndarray | None, force: np.ndarray | None, first: int, last: int
 ) -> list[np.ndarray]:
-    """f' - A f of the steps from state `first` to `last`, (nq,) and (nv,): how the state after changes if the impact comes sooner by a
-    unit of time."""
+    """f' - A f of the steps from state `first` to `last`, (nq,) and (nv,): how the state after changes if the impact comes sooner
+    by a unit of time."""
     from ..rollout import known_motion
 
     dt = float(model.params["world.dt"])

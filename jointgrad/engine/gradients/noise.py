@@ -28,10 +28,12 @@ class Copies:
     def __init__(self, meaning: Randomised, motion: Trajectory, some: slice, outputs: tuple[str, ...]) -> None:
         self.motion, self.some, self.pairs = motion, some, meaning.samples // 2
         self.hold, self.sigma = meaning.hold * motion._inputs.hold, meaning.sigmas
-        self.noise = {n: self._drawn(k, n, meaning.seed) for k, n in enumerate(NAMES) if n in self.sigma and self.has(n)}
+        self.noise = {
+            n: self._drawn(k, n, meaning.seed) for k, n in enumerate(NAMES) if n in self.sigma and self.has(n)
+        }
         self.run = self._run(copies(motion, some, meaning.samples), outputs)
         # (environments, pairs): 1 where neither of the two diverged
-        self.weights = self.paired(self.run.status < 0).all(2) * 1.0
+        self.weights: np.ndarray = self.paired(self.run.status < 0).all(2).astype(float)
 
     def has(self, name: str) -> bool:
         return name in ("q", "qd") or getattr(self.motion._inputs, name) is not None
@@ -52,7 +54,9 @@ class Copies:
         i, n = wide._inputs, self.some.stop - self.some.start
         given: dict[str, Any] = {"q": i.q, "qd": i.qd, "u": i.u, "force": i.force}
         for name, z in self.noise.items():
-            both = self.sigma[name] * np.tile(np.stack([z, -z], 1).reshape(-1, *z.shape[1:]), (n,) + (1,) * (z.ndim - 1))
+            both = self.sigma[name] * np.tile(
+                np.stack([z, -z], 1).reshape(-1, *z.shape[1:]), (n,) + (1,) * (z.ndim - 1)
+            )
             change = self.outwards(name, both, i.q)
             given[name] = given[name] + (np.moveaxis(change, 0, 1) if self.has_time(name) else change)
         given["q"] = _with_unit_turns(wide.model, given["q"])

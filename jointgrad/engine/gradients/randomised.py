@@ -1,7 +1,7 @@
 """The derivative of the mean of motions that start, and are driven, a little elsewhere.
 
-Copies of every environment are perturbed by normal noise z, in pairs +z and -z, and run beside each other in one batch. With L what the
-cotangents of the loss say of a motion, the derivative of the mean of L has two estimates:
+Copies of every environment are perturbed by normal noise z, in pairs +z and -z, and run beside each other in one batch. With L what
+the cotangents of the loss say of a motion, the derivative of the mean of L has two estimates:
 
     of first order    the mean of the exact gradients of the copies. It has little noise, but does not see jumps: what a copy gains
                       by touching where another one does not is in none of their gradients
@@ -41,9 +41,9 @@ MOST = 4096  # copies at a time
 
 @dataclass(frozen=True)
 class Randomised(Meaning):
-    """Averaged over `samples` perturbed copies (an even number). sigma: the noise's standard deviation, by name: q (m, rad), qd (m/s,
-    rad/s), u (as controls are) and force (N, N m); one number is that of q, qd and u. hold: noise of controls is held over so many
-    steps. What is not perturbed, parameters among it, has the first order alone."""
+    """Averaged over `samples` perturbed copies (an even number). sigma: the noise's standard deviation, by name: q (m, rad), qd
+    (m/s, rad/s), u (as controls are) and force (N, N m); one number is that of q, qd and u. hold: noise of controls is held over
+    so many steps. What is not perturbed, parameters among it, has the first order alone."""
 
     sigma: float | Mapping[str, float] | tuple[tuple[str, float], ...]
     samples: int = 64
@@ -93,7 +93,9 @@ class Randomised(Meaning):
         report = {"first_order": {n: motion._public(share, 0) for n, share in shares.items()}, "lost": lost}
         shown = {n: motion._public(mean, axes[n]) for n, mean in means.items()}
         params = {
-            n: sum(part[2][n] for part in parts) if motion.model.is_shared(n) else np.concatenate([p[2][n] for p in parts])
+            n: sum(part[2][n] for part in parts)
+            if motion.model.is_shared(n)
+            else np.concatenate([p[2][n] for p in parts])
             for n in parts[0][2]
         }
         return Gradient(**shown, params=ByName(params), report=report)
@@ -174,7 +176,12 @@ class Randomised(Meaning):
         return q, qd, dict(zip(outputs, seen, strict=True))
 
     def _tangents(
-        self, motion: Trajectory, dots: Mapping[str, np.ndarray], params: Mapping[str, Any], outputs: tuple[str, ...], some: slice
+        self,
+        motion: Trajectory,
+        dots: Mapping[str, np.ndarray],
+        params: Mapping[str, Any],
+        outputs: tuple[str, ...],
+        some: slice,
     ) -> list[np.ndarray]:
         """Of q, qd and outputs, (T+1, environments, ...)."""
         many = Copies(self, motion, some, outputs)
@@ -183,7 +190,9 @@ class Randomised(Meaning):
         first = self._slopes(many, noisy, {}, outputs)
         along = sum((self._along(many, n, d) for n, d in noisy.items()), np.zeros(many.weights.shape))
         found = []
-        for value, slope in zip((*many.run._all_states(), *(many.run._outputs[n] for n in outputs)), first, strict=True):
+        for value, slope in zip(
+            (*many.run._all_states(), *(many.run._outputs[n] for n in outputs)), first, strict=True
+        ):
             x = many.paired(np.moveaxis(value, 1, 0))
             zeroth = 0.5 * (x[:, :, 0] - x[:, :, 1]) * along.reshape(*along.shape, *(1,) * (slope.ndim - 2))
             share = share_of_first(slope, zeroth, many.weights).reshape(-1, *(1,) * (slope.ndim - 2))

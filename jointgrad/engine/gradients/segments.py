@@ -41,8 +41,8 @@ class Bars:
         return Bars(*found, True, outputs)  # type: ignore[arg-type, call-arg]
 
     def between(self, first: int, last: int, is_start: bool, is_end: bool, seen_at_end: bool = False) -> Bars:
-        """Of the states first to last. What is felt in the step that led to a state (and what is seen at the very end) belongs to the
-        segment that it ends; what is seen at a state to the segment that it begins, or, with seen_at_end, to that which it ends."""
+        """Of the states first to last. What is felt in the step that led to a state (and what is seen at the very end) belongs to
+        the segment that it ends; what is seen at a state to the segment that it begins, or, with seen_at_end, to the other."""
         from ..rollout import LOADS
 
         outputs = {}

@@ -1,8 +1,8 @@
 """The derivative of a softer world at the states of the hard one.
 
-The motion is that of the model as it is. Its derivative is, step by step, that of another model at the same states: one with the same
-coordinates, in which hard contacts are springs that begin to push at a distance and whose friction sets in gradually. So a hand that
-does not touch yet feels what it would push, and a box that sticks feels what would move it.
+The motion is that of the model as it is. Its derivative is, step by step, that of another model at the same states: one with the
+same coordinates, in which hard contacts are springs that begin to push at a distance and whose friction sets in gradually. So a
+hand that does not touch yet feels what it would push, and a box that sticks feels what would move it.
 
 With width w and g = 9.81 m/s^2, for a pair whose trees have the reduced mass m:
 
@@ -73,9 +73,7 @@ class Smoothed(Meaning):
 
         motion = with_all_states(motion)
         states = motion._all_states()
-        return Trajectory(
-            self.surrogate(motion.model), motion._inputs, every_step(), (), motion._threads, known=states
-        )
+        return Trajectory(self.surrogate(motion.model), motion._inputs, every_step(), (), motion._threads, known=states)
 
     def surrogate(self, model: Model) -> Model:
         """The softer model, with the same coordinates, controls and parameters' names."""
@@ -122,7 +120,9 @@ class Smoothed(Meaning):
         hard = _is_hard(model)
         for name in (f"pair.{one}" for one in OWN):
             if name in params:
-                params[name] = np.asarray(params[name]) * ~hard if name != "pair.margin" else 0.0 * np.asarray(params[name])
+                params[name] = (
+                    np.asarray(params[name]) * ~hard if name != "pair.margin" else 0.0 * np.asarray(params[name])
+                )
         if "pair.friction" in params:
             own = params.get("pair.static_friction", 0.0)
             params["pair.static_friction"] = own + hard * np.asarray(params["pair.friction"])
@@ -163,7 +163,9 @@ def pair_masses(model: Model) -> np.ndarray:
     with np.errstate(divide="ignore"):
         light = np.concatenate([1.0 / trees, np.zeros((*trees.shape[:-1], 1))], axis=-1)
     body_tree = np.array([*tree["body_tree"], tree["n_trees"]])
-    a, b = (body_tree[np.asarray(tree["shape_body"], int)[np.asarray(tree[side], int)]] for side in ("pair_a", "pair_b"))
+    a, b = (
+        body_tree[np.asarray(tree["shape_body"], int)[np.asarray(tree[side], int)]] for side in ("pair_a", "pair_b")
+    )
     of_pair = 1.0 / (light[..., a] + light[..., b])
     rows = np.eye(tree["n_pair_rows"])[np.asarray(tree["pair_row"], int)]
     return of_pair @ rows / np.maximum(rows.sum(0), 1.0)
@@ -174,5 +176,8 @@ def _without(motion: Trajectory, bars: Bars, lost: np.ndarray) -> Bars:
     keep, axis = ~lost if motion._inputs.is_batched else ~lost[0], 1
     wide = keep if np.ndim(keep) == 0 else keep[:, None]
     q, qd = (None if bar is None else bar * wide for bar in (bars.q, bars.qd))
-    shape = {n: keep if np.ndim(keep) == 0 else keep.reshape(-1, *(1,) * (b.ndim - axis - 1)) for n, b in bars.outputs.items()}
+    shape = {
+        n: keep if np.ndim(keep) == 0 else keep.reshape(-1, *(1,) * (b.ndim - axis - 1))
+        for n, b in bars.outputs.items()
+    }
     return Bars(q, qd, bars.each, {n: b * shape[n] for n, b in bars.outputs.items()})

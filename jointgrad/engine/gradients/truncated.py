@@ -32,8 +32,8 @@ SEED = 4
 
 @dataclass(frozen=True)
 class Truncated(Meaning):
-    """Cut in every step whose Jacobian is larger than `bound`. A body in free flight has 1; one that rests under the impulse law has
-    baumgarte / dt, 200 at 1 ms: a bound below that cuts wherever something touches, one above where it is steeper than that."""
+    """Cut in every step whose Jacobian is larger than `bound`. A body in free flight has 1; one that rests under the impulse law
+    has baumgarte / dt, 200 at 1 ms: a bound below that cuts wherever something touches, one above where it is steeper."""
 
     bound: float
 
@@ -90,7 +90,9 @@ def steepness(motion: Trajectory) -> np.ndarray:
     size = np.zeros(steps * batch)
     with np.errstate(all="ignore"):
         for _ in range(ROUNDS):
-            dq, dqd, _ = Exact().pushed_forward(one, {"q": displaced(motion.model, q, way[:, :nv]), "qd": way[:, nv:]}, {}, ())
+            dq, dqd, _ = Exact().pushed_forward(
+                one, {"q": displaced(motion.model, q, way[:, :nv]), "qd": way[:, nv:]}, {}, ()
+            )
             said = np.einsum("nij,nj->ni", rows_of(motion.model, q_next), dq[-1])
             ahead = np.concatenate([said, dqd[-1]], axis=-1)
             size = np.linalg.norm(ahead, axis=-1)

@@ -82,7 +82,9 @@ def contact_force(point, normal, gap, v_a, v_b, reference_a, reference_b, mu, mu
 
 @traced
 def coulomb_force(point, normal, gap, v_a, v_b, reference_a, reference_b, mu, mu_s, transition, k, d, n, margin):
-    return contact_force(point, normal, gap, v_a, v_b, reference_a, reference_b, mu, mu_s, transition, k, d, n, margin, coulomb)
+    return contact_force(
+        point, normal, gap, v_a, v_b, reference_a, reference_b, mu, mu_s, transition, k, d, n, margin, coulomb
+    )
 
 
 @traced
@@ -94,12 +96,16 @@ def andersson_force(point, normal, gap, v_a, v_b, reference_a, reference_b, mu, 
 
 @traced
 def hollars_force(point, normal, gap, v_a, v_b, reference_a, reference_b, mu, mu_s, transition, k, d, n, margin):
-    return contact_force(point, normal, gap, v_a, v_b, reference_a, reference_b, mu, mu_s, transition, k, d, n, margin, hollars)
+    return contact_force(
+        point, normal, gap, v_a, v_b, reference_a, reference_b, mu, mu_s, transition, k, d, n, margin, hollars
+    )
 
 
 @traced
 def brown_force(point, normal, gap, v_a, v_b, reference_a, reference_b, mu, mu_s, transition, k, d, n, margin):
-    return contact_force(point, normal, gap, v_a, v_b, reference_a, reference_b, mu, mu_s, transition, k, d, n, margin, brown)
+    return contact_force(
+        point, normal, gap, v_a, v_b, reference_a, reference_b, mu, mu_s, transition, k, d, n, margin, brown
+    )
 
 
 @traced

@@ -255,7 +255,20 @@ def with_impulse(record, x, before):
 
 @traced
 def with_spring(
-    record, point, normal, gap, force, v_a, v_b, reference_a, reference_b, transition, margin, has_corner, has_jump, weight
+    record,
+    point,
+    normal,
+    gap,
+    force,
+    v_a,
+    v_b,
+    reference_a,
+    reference_b,
+    transition,
+    margin,
+    has_corner,
+    has_jump,
+    weight,
 ):
     """Counts of a point with a spring: it sticks while it slips more slowly than the transition of its friction, where some
     laws have a corner; Coulomb's jumps as soon as anything slips."""
