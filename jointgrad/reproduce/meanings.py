@@ -136,7 +136,7 @@ def throw() -> Task:
     model = world.compile(dt=DT)
     controls = Controls(200, model.nu, knots=4)
     return Task(
-        "throw", "an arm knocks a ball onto a mark", model, controls, (2, 3), (0.9, 0.8),
+        "throw", "an arm knocks a ball onto a mark", model, controls, (2, 3), (0.5, 0.8),
         lambda rng: rng.normal(scale=0.2, size=controls.n), 0.1, 0.05, "smoothed", every_meaning(0.3, 1.0, 50),
     )  # fmt: skip
 

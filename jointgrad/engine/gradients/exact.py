@@ -18,6 +18,7 @@ class Exact(Meaning):
     """The derivative of the motion as it was computed, to the last digits."""
 
     def pulled_back(self, motion: Trajectory, bars: Bars, wrt: Sequence[str]) -> Gradient:
+        """By the reverse kernels."""
         from ..rollout import exact_gradient
 
         return exact_gradient(motion, bars, wrt)
@@ -25,6 +26,7 @@ class Exact(Meaning):
     def pushed_forward(
         self, motion: Trajectory, dots: Mapping[str, Any], params: Mapping[str, Any], outputs: tuple[str, ...]
     ) -> Tangents:
+        """By the forward kernels, for numbers that carry their tangents."""
         from ..tangent import tangents
 
         return tangents(motion, dots, params, outputs)

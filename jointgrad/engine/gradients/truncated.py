@@ -50,6 +50,7 @@ class Truncated(Meaning):
     def pushed_forward(
         self, motion: Trajectory, dots: Mapping[str, Any], params: Mapping[str, Any], outputs: tuple[str, ...]
     ) -> Tangents:
+        """The same map, the other way: a state after a cut begins with nothing."""
         motion = with_all_states(motion)
         is_cut = self.cuts(motion)
         if not is_cut.any():
