@@ -66,5 +66,6 @@ def _told(said: dict[str, Any]) -> str:
     end = f"fell after {said['seconds']:.1f} s" if said["fell"] else f"walked {said['seconds']:.1f} s without falling"
     return (
         f"{said['robot']} {end}: {said['distance']:.2f} m; off by {said['velocity_error']:.3f} m/s"
-        f" and {said['turn_error']:.3f} rad/s; {said['power']:.0f} W; plans took {said['p50_ms']:.2f} ms (99 %: {said['p99_ms']:.2f} ms)"
+        f" and {said['turn_error']:.3f} rad/s; {said['power']:.0f} W;"
+        f" plans took {said['p50_ms']:.2f} ms (99 %: {said['p99_ms']:.2f} ms)"
     )

@@ -14,7 +14,8 @@ from .browser import PERIOD, PORT, Viewer
 from .film import film_of, pose_of
 from .markup import plain
 
-WINDOW, POINTS = 3.0, 150  # of the plot: seconds, and how many points it shows
+POINTS = 90  # of the plot: three seconds
+EYE, MIDDLE = (1.2, -1.6, 0.9), (0.0, 0.0, 0.2)  # of the first look at a robot of half a metre
 COLORS = ("#d1495b", "#edae49", "#00798c", "#30638e")
 # key, label, which part of the command, which way
 KEYS = (
@@ -24,8 +25,9 @@ KEYS = (
 
 
 class Shown(NamedTuple):
-    """What a page shows of a moment: the state, the force on each foot (N), and a line of text."""
+    """What a page shows of a moment: time (s), the state, the force on each foot (N), and a line of text."""
 
+    time: float
     state: State
     forces: np.ndarray
     text: str
@@ -52,10 +54,14 @@ class SteeredView(Viewer):
         port: int = PORT, host: str = "127.0.0.1",
     ) -> None:  # fmt: skip
         self.robot, self.model_shown, self.feet, self.limits = robot, model, feet, limits
-        self.late, self._wants = 0.0, deque[Callable[[], None]]()
+        self._wants = deque[Callable[[], None]]()
         self._times, self._forces = deque[float](maxlen=POINTS), deque[np.ndarray](maxlen=POINTS)
-        self.seconds, self._drawn = 0.0, 0.0
+        self._drawn = -1.0
         super().__init__(film_of(model, model.initial_state(), title=title), None, None, port, host)
+
+        @self.server.on_client_connect
+        def _(client: Any) -> None:
+            client.camera.position, client.camera.look_at = EYE, MIDDLE
 
     def _build_options(self) -> None:
         gui = self.server.gui
@@ -108,6 +114,8 @@ class SteeredView(Viewer):
     def _begin_anew(self) -> None:
         self.do("stop")
         self.robot.reset()
+        self._times.clear()
+        self._forces.clear()
 
     # what time does -----------------------------------------------------------------------------------------------------
 
@@ -125,24 +133,19 @@ class SteeredView(Viewer):
         """Show one moment, and the plot five times a second."""
         position, orientation, self.film.contacts = pose_of(self.model_shown, shown.state)
         self.film.position[0, 0], self.film.orientation[0, 0] = position[0, 0], orientation[0, 0]
+        self._centre(shown.state.q[:3])
         self.show(0)
-        self._follow(shown.state.q[:3])
-        self.seconds += PERIOD
-        self._times.append(self.seconds)
+        self._times.append(shown.time)
         self._forces.append(shown.forces)
-        if self.seconds - self._drawn > 0.2:
-            self._drawn = self.seconds
+        if abs(shown.time - self._drawn) > 0.2:
+            self._drawn = shown.time
             self.plot.data = (np.array(self._times), *np.array(self._forces).T)
             self.said.content = plain(shown.text)
 
-    def _follow(self, place: np.ndarray) -> None:
-        """Move the cameras with the robot."""
-        if not hasattr(self, "_last_place"):
-            self._last_place = place.copy()
-        moved = place - self._last_place
-        moved[2] = 0.0
-        self._last_place = place.copy()
-        if self.follows.value and np.linalg.norm(moved) < 1.0:
-            for client in self.server.get_clients().values():
-                client.camera.position = client.camera.position + moved
-                client.camera.look_at = client.camera.look_at + moved
+    def _centre(self, place: np.ndarray) -> None:
+        """The robot stays in the middle, and the world moves under it: cameras belong to who looks."""
+        moved = -place * [1.0, 1.0, 0.0] * self.follows.value
+        self.offsets[0] = moved
+        section = 4 * self.film.camera().tile
+        for grid, floor in zip(self.grids, self.floors, strict=True):
+            grid.position = floor + np.fmod(moved, section)

@@ -11,6 +11,7 @@ The Hessian is dt^2 N (x) Bv'WBv + dt^4 M (x) Bp'WBp + alpha, where N and M coun
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -66,19 +67,26 @@ class ConvexProblem:
     least: float = 0.0
     most: float = 2.0
 
-    def __post_init__(self) -> None:
-        n = self.steps
-        i, j = np.arange(n)[:, None], np.arange(n)
-        # [i, j]: what steps j <= i have done after step i
-        done = (j <= i).astype(float)
-        ago = done * (i - j + 0.5)
-        object.__setattr__(self, "_done", done)
-        object.__setattr__(self, "_ago", ago)
-        object.__setattr__(self, "_N", done.T @ done)
-        object.__setattr__(self, "_M", ago.T @ ago)
+    @cached_property
+    def _done(self) -> np.ndarray:
+        """[i, j]: 1 where step j has been done after step i."""
+        return np.tri(self.steps)
+
+    @cached_property
+    def _ago(self) -> np.ndarray:
+        """How many steps ago the middle of step j was."""
+        i, j = np.arange(self.steps)[:, None], np.arange(self.steps)
+        return self._done * (i - j + 0.5)
+
+    @cached_property
+    def _counts(self) -> tuple[np.ndarray, np.ndarray]:
+        """N and M."""
+        return self._done.T @ self._done, self._ago.T @ self._ago
+
+    @cached_property
+    def _cone(self) -> np.ndarray:
         mu = self.friction
-        cone = np.array([[-1.0, 0, mu], [1.0, 0, mu], [0, -1.0, mu], [0, 1.0, mu], [0, 0, 1.0]])
-        object.__setattr__(self, "_cone", cone)
+        return np.array([[-1.0, 0, mu], [1.0, 0, mu], [0, -1.0, mu], [0, 1.0, mu], [0, 0, 1.0]])
 
     def free_motion(self, body: Body) -> tuple[np.ndarray, np.ndarray]:
         """Places (steps, 6) and velocities (steps, 6) if no foot pushed."""
@@ -110,23 +118,35 @@ class ConvexProblem:
         Bv, Bp = self.influence(body.angles[2], arms, R)
         place, velocity = self.free_motion(body)
         off_p, off_v = place - wanted[0], velocity - wanted[1]
-        N, M, done, ago = self._N, self._M, self._done, self._ago  # type: ignore[attr-defined]
+        (N, M), done, ago = self._counts, self._done, self._ago
         P, Q = self.dt**2 * Bv.T @ (Wv[:, None] * Bv), self.dt**4 * Bp.T @ (Wp[:, None] * Bp)
         g = self.dt * (done.T @ off_v * Wv) @ Bv + self.dt**2 * (ago.T @ off_p * Wp) @ Bp
         # forces cost where they differ from an even share of the weight: else the body would sag
         g[:, 2::3] -= w.force * stands * (-GRAVITY[2] * self.mass / np.maximum(stands.sum(1, keepdims=True), 1))
-        who = np.argwhere(stands | whole)
-        step, leg = who.T
-        column = (3 * leg[:, None] + np.arange(3)).ravel()
-        when = np.repeat(step, 3)
-        H = N[np.ix_(when, when)] * P[np.ix_(column, column)] + M[np.ix_(when, when)] * Q[np.ix_(column, column)]
+        among = np.repeat((stands | whole).ravel(), 3)
+        n = self.steps
+        all_steps = N[:, None, :, None] * P[None, :, None, :] + M[:, None, :, None] * Q[None, :, None, :]
+        H = all_steps.reshape(12 * n, 12 * n)[np.ix_(among, among)]
         H[np.diag_indices_from(H)] += w.force
-        C, low, high = self.limits(stands[step, leg])
-        return QP(H, g.reshape(self.steps, 4, 3)[step, leg].ravel(), C, low, high, who)
+        who = np.argwhere(stands | whole)
+        C, low, high = self.limits(stands[stands | whole])
+        return QP(H, g.ravel()[among], C, low, high, who)
 
     def limits(self, stands: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Friction pyramids of forces, and how much those of standing feet may bear."""
         weight, n = -GRAVITY[2] * self.mass, len(stands)
         low, high = np.zeros((n, 5)), np.full((n, 5), np.inf)
         low[:, 4], high[:, 4] = self.least * weight * stands, self.most * weight * stands
-        return np.kron(np.eye(n), self._cone), low.ravel(), high.ravel()  # type: ignore[attr-defined]
+        return self._cones(n), low.ravel(), high.ravel()
+
+    def _cones(self, n: int) -> np.ndarray:
+        """Of n forces; kept, for there are few numbers of them."""
+        if n not in self._kept_cones:
+            C = np.zeros((n, 5, n, 3))
+            C[np.arange(n), :, np.arange(n)] = self._cone
+            self._kept_cones[n] = C.reshape(5 * n, 3 * n)
+        return self._kept_cones[n]
+
+    @cached_property
+    def _kept_cones(self) -> dict[int, np.ndarray]:
+        return {}

@@ -19,17 +19,17 @@ class Gait:
     duty: float
     offset: tuple[float, float, float, float]
 
-    def phase(self, time: float, places: tuple[str, ...]) -> np.ndarray:
+    def phase(self, time: float | np.ndarray, places: tuple[str, ...]) -> np.ndarray:
         """How far each leg is in its cycle, from 0 (it touches down) to 1."""
         offset = np.array([self.offset[PLACES.index(p)] for p in places])
         return (time / self.period - offset) % 1.0
 
-    def stands(self, time: float, places: tuple[str, ...]) -> np.ndarray:
+    def stands(self, time: float | np.ndarray, places: tuple[str, ...]) -> np.ndarray:
         return self.phase(time, places) < self.duty
 
     def schedule(self, time: float, dt: float, steps: int, places: tuple[str, ...]) -> np.ndarray:
         """Which feet stand in the middle of each step to come, (steps, legs)."""
-        return np.array([self.stands(time + (k + 0.5) * dt, places) for k in range(steps)])
+        return self.stands(time + (np.arange(steps)[:, None] + 0.5) * dt, places)
 
     @property
     def stance_time(self) -> float:

@@ -16,7 +16,7 @@ from .convex import GRAVITY, Body, ConvexProblem
 from .gaits import GAITS, Gait
 from .ground import Ground
 from .robots import Quadruped
-from .solvers import SOLVERS, Solver
+from .solvers import solver
 from .swing import foothold, swing_point
 
 FEEDBACK = 0.03  # of the foothold on the miss in speed (s), Raibert's; NeuralSim's value
@@ -38,14 +38,14 @@ class ConvexMPC:
     horizon: str = "predicted"
     whole: bool = False
     period: float = 0.02
-    clearance: float = 0.08  # of a foot in the middle of its swing, m
+    clearance: float = 0.1  # of a foot in the middle of its swing, m
     problem: ConvexProblem | None = None
 
     def __post_init__(self) -> None:
         mass, self._centre, inertia = self.robot.rigid
         if self.problem is None:
             self.problem = ConvexProblem(mass, inertia)
-        self._solve: Solver = SOLVERS[self.solver]()
+        self._solve = solver(self.solver)
         self.reset()
 
     def reset(self) -> None:

@@ -104,7 +104,7 @@ class Live:
         planned = getattr(self.controller, "plan_seconds", [])[-50:]
         text = "it has fallen: press R" if self.is_down else f"plan: {1e3 * float(np.median(planned or [0.0])):.2f} ms"
         speed = float(np.linalg.norm(self.plant.state.qd[:2]))
-        return Shown(self.plant.state, self.plant.force, f"{speed:.2f} m/s, {text}")
+        return Shown(self.plant.time, self.plant.state, self.plant.force, f"{speed:.2f} m/s, {text}")
 
 
 def shown(settings: Settings, command: tuple[float, float, float], port: int, block: bool = True) -> Any:

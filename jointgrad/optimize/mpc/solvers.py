@@ -105,7 +105,7 @@ class OSQP:
         start = self._warm.start(problem.who)
         if start is not None:
             one.warm_start(*start)
-        found = one.solve()
+        found = one.solve(raise_error=False)
         force = np.asarray(found.x).reshape(-1, 3)
         self._warm.keep(problem.who, force, np.asarray(found.y).reshape(-1, 5))
         return force
@@ -116,4 +116,10 @@ class OSQP:
         return H.T[np.tril_indices(len(H))]
 
 
-SOLVERS = {"proxsuite": Proxsuite, "osqp": OSQP}
+def solver(name: str) -> Solver:
+    """By name."""
+    if name == "proxsuite":
+        return Proxsuite()
+    if name == "osqp":
+        return OSQP()
+    raise InputError(f"there is no solver {name!r}; there are proxsuite and osqp")

@@ -157,18 +157,19 @@ def walk(
     if not seconds > 0:
         raise InputError(f"a walk lasts some seconds, but seconds is {seconds!r}")
     controller.reset()
-    rows, waiting, fell = [], sorted((pushes or {}).items(), key=lambda p: p[0]), False
+    rows: list[tuple] = []
+    waiting, fell = sorted((pushes or {}).items(), key=lambda p: p[0]), False
     while not fell and len(rows) * HOLD * DT < seconds:
         while waiting and waiting[0][0] <= len(rows) * HOLD * DT:
             plant.push(waiting.pop(0)[1])
         sensed = plant.sense()
-        told = command(sensed.time) if callable(command) else command
+        asked = command(sensed.time) if callable(command) else command
         began = time.perf_counter()
-        u = controller(sensed, told)
-        rows.append((sensed.time, sensed.q, sensed.qd, u, told, time.perf_counter() - began))
+        u = controller(sensed, asked)
+        rows.append((sensed.time, sensed.q, sensed.qd, u, asked, time.perf_counter() - began))
         if each is not None:
             each(sensed)
         plant.move(u)
         fell = has_fallen(plant.sense())
-    columns = [np.array(c) for c in zip(*rows, strict=True)]
-    return Walk(*columns, fell, np.array(getattr(controller, "plan_seconds", [])))
+    at, q, qd, u, told, took = (np.array(c) for c in zip(*rows, strict=True))
+    return Walk(at, q, qd, u, told, took, fell, np.array(getattr(controller, "plan_seconds", [])))
