@@ -26,7 +26,7 @@ def _substitution(library: Library, pack: lanes.PackType) -> Callable[[object], 
         if isinstance(value, Traced):
             return emit.compiled_operator(value, pack)
         if isinstance(value, Kernel):
-            return emit.stage_call(library.schema, value.__name__, len(value.tables))
+            return emit.stage_call(library.schema, value.__name__, len(value.views))
         if isinstance(value, Sweep):
             return numba.njit(
                 with_globals(value.fn, replace), error_model="numpy", forceinline=isinstance(value, Inlined)
@@ -46,7 +46,7 @@ def _substitution(library: Library, pack: lanes.PackType) -> Callable[[object], 
 def machine_code(library: Library, kernel: Kernel) -> Code:
     pack = lanes.PackType(library.lanes, library.parts)
     fn = with_globals(kernel.fn, _substitution(library, pack))
-    arguments = [lanes.TableType(library.schema, table, pack) for table in kernel.tables]
+    arguments = [lanes.FrameType(library.schema, view, pack) for view in kernel.views]
     if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
         raise CannotCompile("NUMBA_DISABLE_JIT is set, and the engine is compiled by numba: unset it")
     dispatcher = numba.njit(**_OPTIONS)(fn)
