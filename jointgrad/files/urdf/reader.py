@@ -61,11 +61,11 @@ def load_urdf(
 ) -> Description:
     """The robot of a URDF file: a path, an open file, or the text itself.
 
-    Meshes are looked for in the file's folder and in `search_roots` (a folder or several), where package://name/file means
-    name/file below one of them, in the folders above the file and in the packages of ROS (files/packages.py); a mesh that is there is named by its path, one that is not has none, and none is opened. A
-    collision mesh that is nowhere is an error, or, with missing_meshes="skip", one line of the warning that tells what was not
-    read. `base` is "fixed" (default) or "free". Every movable joint of one degree of freedom that mimics no other gets a torque
-    actuator of its name.
+    Meshes are looked for in the file's folder and in `search_roots` (a folder or several); package://name/file also in the folders
+    above the file and in the packages of ROS (files/packages.py). A mesh that is there is named by its path, one that is not has
+    none, and none is opened. A collision mesh that is nowhere is an error, or, with missing_meshes="skip", one line of the warning
+    that tells what was not read. `base` is "fixed" (default) or "free". Every movable joint of one degree of freedom that mimics
+    no other gets a torque actuator of its name.
     """
     if missing_meshes not in ("error", "skip"):
         raise ModelError(f'missing_meshes is "error" or "skip", but got {missing_meshes!r}')
