@@ -43,7 +43,11 @@ _HOME = {
     "Gradient": "engine.rollout",
     "linearize": "engine.linearize",
     "Exact": "engine.gradients",
+    "Meaning": "engine.gradients",
     "MovingImpacts": "engine.gradients",
+    "Randomised": "engine.gradients",
+    "Smoothed": "engine.gradients",
+    "Truncated": "engine.gradients",
     "hessian_product": "engine.curvature",
     "inspect": "engine.inspect",
     "mass_matrix": "engine.quantities",
@@ -72,7 +76,11 @@ if TYPE_CHECKING:
     from .engine import plain as plain
     from .engine.curvature import hessian_product as hessian_product
     from .engine.gradients import Exact as Exact
+    from .engine.gradients import Meaning as Meaning
     from .engine.gradients import MovingImpacts as MovingImpacts
+    from .engine.gradients import Randomised as Randomised
+    from .engine.gradients import Smoothed as Smoothed
+    from .engine.gradients import Truncated as Truncated
     from .engine.inspect import inspect as inspect
     from .engine.inverse_kinematics import inverse_kinematics as inverse_kinematics
     from .engine.linearize import linearize as linearize
