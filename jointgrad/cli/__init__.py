@@ -16,6 +16,7 @@ from .fitting import STALLED, identify
 from .learning import demo_dog, play, train
 from .measuring import bench
 from .viewing import replay, view
+from .walking import walk
 
 __all__ = ["COMMANDS", "STALLED", "main"]
 
@@ -53,7 +54,7 @@ def reproduce() -> int:
 
 COMMANDS: dict[str, Callable[..., int]] = {
     "demo": demo, "view": view, "replay": replay, "lint": lint, "gradcheck": gradcheck, "reproduce": reproduce,
-    "identify": identify, "bench": bench, "train": train, "play": play,
+    "identify": identify, "bench": bench, "train": train, "play": play, "walk": walk,
 }  # fmt: skip
 
 

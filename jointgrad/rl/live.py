@@ -48,7 +48,6 @@ class LivePage:
         self.viewer = view_film(film, port=PORT if port is None else port, block=False)
         self._moving = [j for j, is_still in enumerate(film.scene.is_still) if not is_still]
         self._middle = film.position[0, 0, self._moving, :2].mean(0)
-        self._grounds = [np.array(ground.position) for ground in self.viewer.grounds]
         self.is_stopped, self.goes_on = threading.Event(), threading.Event()
         self.goes_on.set()
         self.is_ended, self._is_asked_to_save = False, threading.Event()
@@ -190,5 +189,5 @@ class LivePage:
         gone = np.append(position[0, self._moving, :2].mean(0) - self._middle, 0.0)
         with viewer.lock, viewer.server.atomic():
             viewer.place(position - gone, turn)
-            for ground, at in zip(viewer.grounds, self._grounds, strict=True):
+            for ground, at in zip(viewer.grids, viewer.floors, strict=True):
                 ground.position = at - np.fmod(gone, ground.section_size)
