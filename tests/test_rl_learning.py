@@ -333,3 +333,14 @@ def test_a_page_moves_the_robot_takes_commands_saves_and_ends(tmp_path):
     finally:
         page.stop()
     assert page.cpu_seconds > 0
+
+
+def test_robots_of_their_own_come_several_times():
+    task = rl.make_task("hopper")
+    batch = DifferentiableBatch(task, 2, np.random.default_rng(3), rl.Randomisation(mass=0.4))
+    now = batch.now._replace(
+        **{n: getattr(batch.now, n).repeat_interleave(3, 0) for n in ("q", "qd", "action", "age", "goal")}
+    )
+    several = batch.layer.repeated(3).moved(now, torch.full((6, 3), 0.5))
+    once = batch.layer.moved(batch.now, torch.full((2, 3), 0.5))
+    assert torch.equal(several.q, once.q.repeat_interleave(3, 0)) and not torch.equal(once.qd[0], once.qd[1])

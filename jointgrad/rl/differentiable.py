@@ -59,6 +59,10 @@ class DifferentiableTask:
         found = copy.copy(self)
         if self.params is not None:
             found.params = {name: x.repeat_interleave(times, 0) for name, x in self.params.items()}
+        model = self.simulator.model
+        if model.batch is not None:
+            own = {name: np.repeat(x, times, 0) for name, x in model.params.items() if not model.is_shared(name)}
+            found.use(model.with_params({**model.params, **own}, times * model.batch))
         return found
 
     def observe(self, now: Moment) -> Tensor:
