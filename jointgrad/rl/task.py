@@ -18,6 +18,7 @@ import numpy as np
 
 from ..engine.rollout import OUTPUTS
 from ..model.arrays import Model, State
+from ..model.errors import InputError
 from ..model.laws import Impulse, Law
 from ..model.world import World
 from .arrays import Array
@@ -82,6 +83,10 @@ class Task:
         first, 0 for the whole task."""
         return np.zeros((batch, self.n_goals))
 
+    def goal_ranges(self) -> dict[str, tuple[float, float]]:
+        """Lowest and highest of the first parts of a goal, by name: what a hand may command. Nothing, unless a task says so."""
+        return {}
+
     def observe(self, now: Moment) -> Array:
         """What a policy sees, (batch, n)."""
         raise NotImplementedError
@@ -93,6 +98,12 @@ class Task:
     def fallen(self, now: Moment) -> Array:
         """Where an episode has failed, (batch,), true or false; nowhere, unless a task says otherwise."""
         return now.age < 0
+
+    def over_as_seen(self, seen: Array) -> Array:
+        """Where an episode is over, (batch,), as far as an observation tells: for models that know nothing else."""
+        if type(self).fallen is not Task.fallen:
+            raise InputError(f"{self.name} does not say by what is seen when an episode has failed: write over_as_seen")
+        return seen[..., 0] != seen[..., 0]
 
     def measures(self, before: Moment, now: Moment) -> dict[str, Array]:
         """What one may want to know beside the reward, (batch,) each."""

@@ -18,17 +18,15 @@ from safetensors.torch import load_file, save_file
 
 from ..model.arguments import checked_count, checked_number, reading, writing
 from ..model.errors import InputError
-from ..model.names import unknown
 from .catalogue import make_task
-from .methods import checkpoint
-from .methods.shac import Learner, Shac
+from .live import LivePage
+from .methods import Method, checkpoint, method_named
 from .play import Episodes, episodes
-from .policy_file import own_options, save_policy
+from .policy_file import PlainPolicy, own_options, save_policy
 from .randomise import randomisation
 from .recipes import recipe
 from .task import Task
 
-METHODS = ("shac", "apg")
 TENSORS, STATE, CURVE, PICTURE, SUMMARY = (
     "checkpoint.safetensors",
     "checkpoint.json",
@@ -36,26 +34,29 @@ TENSORS, STATE, CURVE, PICTURE, SUMMARY = (
     "curve.png",
     "summary.json",
 )
-COLUMNS = ("update", "env_steps", "cpu_seconds", "seconds", "reward", "falls", "norm", "noise",
-           "return_mean", "distance_mean", "episode_falls")  # fmt: skip
-EVERY, TRIED = 50, 32  # updates from one look at the policy to the next, and episodes of a look
+# of a row of the curve: before and after the numbers of the method itself
+CLOCK, LOOKED = ("update", "env_steps", "cpu_seconds", "seconds"), ("return_mean", "distance_mean", "episode_falls")
 LOOK, FINAL = 1_000_003, 2_000_003  # seeds of episodes that are looked at, and of those at the end
 
 
 class Training:
     """A learner, its clock, its curve, and the best policy that was looked at."""
 
-    def __init__(self, task: Task, learning: Task, settings: Shac, seed: int, shares: Any, threads: int) -> None:
+    def __init__(
+        self, task: Task, learning: Task, method: Method, settings: Any, seed: int, shares: Any, threads: int
+    ) -> None:
         self.task, self.learning, self.settings, self.seed, self.shares = task, learning, settings, seed, shares
-        self.threads = threads
+        self.method, self.threads = method, threads
         self.learner = self._learner()
-        self.rows: list[dict[str, float]] = []
+        self.rows: list[dict[str, Any]] = []
         self.seconds = self.cpu_seconds = 0.0
         self.best, self.best_return = self._weights(), -np.inf
         self._since: list[dict[str, float]] = []
 
-    def _learner(self) -> Learner:
-        return Learner(self.learning, self.settings, self.seed, randomisation(self.shares), self.threads)
+    def _learner(self) -> Any:
+        return self.method.learner_class()(
+            self.learning, self.settings, self.seed, randomisation(self.shares), self.threads
+        )
 
     @property
     def env_steps(self) -> int:
@@ -68,38 +69,50 @@ class Training:
         episodes(self.task, self.learner.policy, 1, LOOK).motion(1)
         return time.perf_counter() - began
 
-    def run(self, seconds: float | None, steps: int | None, say: Callable[[str], None]) -> None:
-        """Update until the processor was busy for so many seconds, or so many actions were tried."""
+    def run(
+        self, seconds: float | None, steps: int | None, say: Callable[[str], None], page: LivePage | None = None
+    ) -> None:
+        """Update until the processor was busy for so many seconds, or so many actions were tried, or it is ended on its page."""
         before = self.seconds, self.cpu_seconds
         began, busy = time.perf_counter(), time.process_time()
+        if not self.rows:
+            say(self._look())  # what it can do before it has learned anything
         while (seconds is None or self.cpu_seconds < seconds) and (steps is None or self.env_steps < steps):
             self._since.append(self.learner.update())
-            if self.learner.updates % EVERY == 0:
+            if self.learner.updates % self.settings.every == 0:
                 say(self._look())
             self.seconds = before[0] + time.perf_counter() - began
-            self.cpu_seconds = before[1] + time.process_time() - busy
+            shown = 0.0 if page is None else page.cpu_seconds  # to show it is not to learn
+            self.cpu_seconds = before[1] + time.process_time() - busy - shown
+            if page is not None and not page.told(self.learner.updates, self.rows, self.plain_policy):
+                return
 
     def _look(self) -> str:
         """Let the policy play; keep it if it is the best so far. A line that says how it is."""
-        found = episodes(self.learning, self.learner.policy, TRIED, LOOK, threads=self.threads).summary()
+        found = episodes(self.learning, self.learner.policy, self.settings.tried, LOOK, threads=self.threads).summary()
         if found["return_mean"] > self.best_return:
             self.best, self.best_return = self._weights(), found["return_mean"]
-        means = {name: float(np.mean([one[name] for one in self._since])) for name in self._since[0]}
+        means = {name: float(np.mean([one[name] for one in self._since])) for name in (self._since or [{}])[0]}
         self._since = []
-        numbers = (self.learner.updates, self.env_steps, self.cpu_seconds, self.seconds, *means.values(),
-                   found["return_mean"], found["distance_mean"], found["falls"])  # fmt: skip
-        self.rows.append(dict(zip(COLUMNS, numbers, strict=True)))
+        clock = (self.learner.updates, self.env_steps, self.cpu_seconds, self.seconds)
+        looked = (found["return_mean"], found["distance_mean"], found["falls"])
+        self.rows.append(dict(zip(CLOCK, clock, strict=True)) | means | dict(zip(LOOKED, looked, strict=True)))
         return (
             f"{self.env_steps:>9,} steps {self.cpu_seconds:6.1f} s: return {found['return_mean']:.1f}, "
-            f"{found['distance_mean']:.1f} m, {found['falls']} of {TRIED} failed"
+            f"{found['distance_mean']:.1f} m, {found['falls']} of {self.settings.tried} failed"
         )
 
     def _weights(self) -> dict[str, torch.Tensor]:
         return copy.deepcopy(self.learner.policy.state_dict())
 
+    def plain_policy(self) -> PlainPolicy:
+        """The policy as it is now, apart from the one that goes on learning."""
+        weights = {name: x.numpy().copy() for name, x in self.learner.policy.state_dict().items()}
+        return PlainPolicy(self.task, weights, len(self.settings.actor))
+
     def policy(self) -> Any:
         """What is to be played: the best that was looked at, or the last if that is better."""
-        now = episodes(self.learning, self.learner.policy, TRIED, LOOK, threads=self.threads).summary()
+        now = episodes(self.learning, self.learner.policy, self.settings.tried, LOOK, threads=self.threads).summary()
         policy = copy.deepcopy(self.learner.policy)
         if now["return_mean"] < self.best_return:
             policy.load_state_dict(self.best)
@@ -107,10 +120,23 @@ class Training:
 
     # files --------------------------------------------------------------------------------------------------------------
 
+    def save_all(self, folder: Path) -> None:
+        """The checkpoint, and the policy that would be played."""
+        self.save(folder)
+        self.save_policy(folder)
+
+    def save_policy(self, folder: Path) -> Any:
+        """Write what is to be played, and return it."""
+        policy = self.policy()
+        weights = {n: x.numpy() for n, x in policy.state_dict().items()}
+        save_policy(folder, self.task, weights, self.settings.actor)
+        return policy
+
     def about(self) -> dict[str, Any]:
         """What a checkpoint must agree with."""
         return json.loads(json.dumps({
-            "task": self.task.name, "options": own_options(self.task), "learning": own_options(self.learning),
+            "task": self.task.name, "method": self.method.module, "options": own_options(self.task),
+            "learning": own_options(self.learning),
             "digest": self.task.digest, "settings": dataclasses.asdict(self.settings), "seed": self.seed,
             "randomise": None if self.shares is None else dict(self.shares),
         }))  # fmt: skip
@@ -145,9 +171,10 @@ class Training:
 
 def train(
     name: str, method: str, seconds: float | None, steps: int | None, seed: int, out: Path, changes: Mapping[str, Any],
-    options: Mapping[str, Any], threads: int = 1, count: int = 64, say: Callable[[str], None] = print,
+    options: Mapping[str, Any], threads: int = 1, count: int = 64, say: Callable[[str], None] = print, page: LivePage | None = None,
 ) -> dict[str, Any]:  # fmt: skip
-    """Learn a task and write policy.safetensors, policy.json, curve.csv, curve.png, summary.json and a checkpoint."""
+    """Learn a task and write policy.safetensors, policy.json, policy.onnx, curve.csv, curve.png, summary.json and a checkpoint.
+    page: on which it can be watched."""
     _check_limits(seconds, steps, seed)
     training = prepared(name, method, seed, changes, options, threads)
     with writing(out):
@@ -156,17 +183,17 @@ def train(
         say(f"going on in {out} after {training.env_steps:,} steps and {training.cpu_seconds:.1f} s")
     compiling = training.warm_up()
     say(f"ready after {compiling:.1f} s")
+    if page is not None:
+        page.save = lambda: training.save_all(out)
     is_interrupted = False
     try:
-        training.run(seconds, steps, say)
+        training.run(seconds, steps, say, page)
     except KeyboardInterrupt:
         # an update may be half done: the checkpoint on disk stays
         is_interrupted = True
     else:
         training.save(out)
-    policy = training.policy()
-    weights = {n: x.numpy() for n, x in policy.state_dict().items()}
-    save_policy(out, training.task, weights, training.settings.actor)
+    policy = training.save_policy(out)
     played = episodes(training.task, policy, count, FINAL, threads=threads)
     said = _summary(training, method, compiling, played) | {"interrupted": is_interrupted}
     _write(out, training, said)
@@ -174,21 +201,15 @@ def train(
 
 
 def prepared(
-    name: str, method: str, seed: int, changes: Mapping[str, Any], options: Mapping[str, Any], threads: int = 1
-) -> Training:
-    """A training by the task's recipe, with changes of the method's settings and of the task's options."""
-    if method not in METHODS:
-        raise InputError(unknown("method", method, METHODS))
-    task = make_task(name, **{**(made := recipe(name)).options, **options})
-    known = [field.name for field in dataclasses.fields(Shac)]
-    for change in changes:
-        if change not in known:
-            raise InputError(unknown(f"setting of {method}", change, known))
+    name: str, method: str, seed: int, changes: Mapping[str, Any], options: Mapping[str, Any], threads: int = 1,
+    randomise: Mapping[str, float] | None = None,
+) -> Training:  # fmt: skip
+    """A training by the task's recipe, with changes of the method's settings, of the task's options and of how robots differ."""
+    kind, made = method_named(method), recipe(name)
+    task = make_task(name, **{**made.options, **options})
     learning = dataclasses.replace(task, **{n: v for n, v in made.learning.items() if n not in options})
-    # analytic policy gradients: whole episodes, and no critic
-    special = {"critics": 0, "horizon": learning.limit, "environments": 16} if method == "apg" else {}
-    settings = Shac(**{**made.settings, **special, **changes})
-    return Training(task, learning, settings, seed, made.randomise, threads)
+    settings = kind.made(learning, made.settings_of(method, kind.module), changes)
+    return Training(task, learning, kind, settings, seed, randomise or made.randomise, threads)
 
 
 def _read(path: Path) -> dict[str, torch.Tensor]:
@@ -221,14 +242,15 @@ def _summary(training: Training, method: str, compiling: float, played: Episodes
 def _write(out: Path, training: Training, said: Mapping[str, Any]) -> None:
     with writing(out):
         with open(out / CURVE, "w", newline="", encoding="utf-8") as file:
-            table = csv.DictWriter(file, COLUMNS)
+            # the first look has no numbers of the method yet
+            table = csv.DictWriter(file, list(training.rows[-1]))
             table.writeheader()
             table.writerows(training.rows)
         (out / SUMMARY).write_text(json.dumps(said, indent=2) + "\n", encoding="utf-8")
         draw(training.rows, out / PICTURE, training.task.name)
 
 
-def draw(rows: list[dict[str, float]], path: Path, title: str) -> None:
+def draw(rows: list[dict[str, Any]], path: Path, title: str) -> None:
     """The return of episodes over the seconds of learning."""
     from matplotlib.figure import Figure
 
