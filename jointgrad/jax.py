@@ -155,7 +155,7 @@ def _motion_and_residuals(call: Call, arrays: tuple[jax.Array, ...]) -> tuple:
 
 def _motion_adjoint(call: Call, residuals: tuple, bars: tuple[jax.Array, ...]) -> tuple:
     arrays, states = residuals
-    return (_pulled_back(call, arrays, states[:2], bars),)
+    return (_pulled_back(call, arrays, states[: len(call.state)], bars),)
 
 
 _motion.defvjp(_motion_and_residuals, _motion_adjoint)
@@ -204,7 +204,7 @@ def _backward(call: Call, arrays: tuple, states: tuple, bars: tuple) -> tuple[np
         lead = np.broadcast_shapes(lead, *(x.shape[: len(lead)] for x in (*states, *bars)))
         count = math.prod(lead)
         folded = _folded(call, call.inputs, arrays, lead, False, batch)
-        known = _folded(call, call.results[:2], states, lead, True, batch) if states else []
+        known = _folded(call, call.state, states, lead, True, batch) if states else []
         pulls = _folded(call, call.results, bars, lead, True, batch)
         mapped = call.mapped(count).backward(folded, known, pulls, call.inputs)
         parts = [call.unfolded(name, x, count) for name, x in zip(call.inputs, mapped, strict=True)]

@@ -342,8 +342,9 @@ def known_motion(
     q, qd = (np.asarray(x) for x in states[:2])
     start, given = State(q[0], qd[0]), [("q", q), ("qd", qd)]
     if model.n_more:
-        has_more = len(states) > 2 and states[2] is not None
-        more = np.asarray(states[2]) if has_more else np.zeros((*q.shape[:-1], model.n_more))
+        if len(states) < 3 or states[2] is None:
+            raise InputError("this model has further state, which a motion known by q and qd alone does not have")
+        more = np.asarray(states[2])
         start, given = replace(start, more=more[0]), [*given, ("more", more)]
     inputs = _checked_inputs(model, start, u, len(q) - 1, force)
     wide = [checked(name, x, (*x.shape[:-1], x.shape[-1])).copy() for name, x in given]
@@ -708,7 +709,7 @@ class _Reverse:
         i, t = self.inputs, self.trajectory
         n_lanes = lanes_for(self.model, i.batch)
         t._pass("rollout_adjoint", lambda: worker(self.model, schedule=self.schedule, n_lanes=n_lanes), self.describe)
-        found: dict[str, np.ndarray] = {}
+        found: dict[str, Any] = {}
         if "state" in self.wrt:
             found["q"], found["qd"] = t._public(self.q0_bar, 0), t._public(self.qd0_bar, 0)
             if self.more0_bar is not None:
