@@ -13,6 +13,7 @@ from ..articulated import multipliers
 from .energy import restrain, restrain_adjoint, restrain_again, square_adjoint, unrestrain
 from .gauss_seidel import matrix_adjoint, sweeps, sweeps_adjoint
 from .give import lightness_adjoint
+from .implicit import implicit, implicit_adjoint, masses_adjoint
 from .loads import loads_felt
 from .pulls import impulse_cotangents, rows_adjoint
 from .response import inertia_adjoint, mixtures, rates, sum_pushes
@@ -56,6 +57,9 @@ def contact(tree, params, state, work, touch, block):
     if block.n == 0:
         no_kick(tree, params, work)
     else:
+        if tree.is_implicit != 0:
+            implicit(tree, params, work, block)
+            return
         if tree.has_matrix != 0:
             couplings(tree, params, work, touch, block)
             sweeps(tree, params, block)
@@ -72,7 +76,15 @@ def contact_adjoint(
     block_bar, call
 ):  # fmt: skip
     """Reads work_bar.kick, and block_bar.load where contact forces are outputs; adds to the cotangents of all that it reads."""
-    if block.n > 0:
+    if block.n > 0 and tree.is_implicit != 0:
+        implicit_adjoint(tree, params, work, work_bar, multiplier, block, block_bar, call)
+        masses_adjoint(tree, params, assembly, assembly_bar, work, work_bar, multiplier, block, block_bar, call)
+        if call.wants_params != 0 or tree.n_mass_aims != 0:
+            lightness_adjoint(tree, params, assembly_bar, block, block_bar)
+        rows_adjoint(
+            tree, params, params_bar, state, state_bar, work, work_bar, multiplier, touch, touch_bar, block, block_bar
+        )
+    elif block.n > 0:
         multipliers(tree, work, work_bar.kick, multiplier)
         impulse_cotangents(tree, params, multiplier, block, block_bar)
         if call.wants_loads != 0:

@@ -126,7 +126,7 @@ def point_adjoint(tree, params, params_bar, work, work_bar, multiplier, touch, t
         accumulate(params_bar.pair_baumgarte, row, stabilisation)
         accumulate(params_bar.pair_max_push_out_speed, row, push_limit)
         accumulate(params_bar.world_dt, 0, dt_bar)
-        if block.restrained != 0:
+        if block.restrained != 0 or tree.is_implicit != 0:
             closing_bar = plus(closing_bar, block_bar.closing[k])
             approach_bar = plus(approach_bar, block_bar.approach[k])
         bars = sides_adjoint(tree, params, work, work_bar, multiplier, block, block_bar, k, closing_bar)
@@ -141,7 +141,7 @@ def point_adjoint(tree, params, params_bar, work, work_bar, multiplier, touch, t
             block.closing[k], touch.gap[i], at_point(tree, touch.restitution, params.pair_restitution, i, row),
             params.pair_margin[row], block_bar.b[k],
         )  # fmt: skip
-        if block.restrained != 0:
+        if block.restrained != 0 or tree.is_implicit != 0:
             closing_bar = plus(closing_bar, block_bar.closing[k])
         bars = sides_adjoint(tree, params, work, work_bar, multiplier, block, block_bar, k, closing_bar)
         normal = spin_rows_adjoint(touch.normal[i], bars)
@@ -167,7 +167,7 @@ def loop_adjoint(
     i, j = tree.tie_a[t], tree.tie_b[t]
     a, b = block.body[2 * k], block.body[2 * k + 1]
     closing_bar = block_bar.b[k]
-    if block.restrained != 0:
+    if block.restrained != 0 or tree.is_implicit != 0:
         closing_bar = plus(closing_bar, block_bar.closing[k])
     bars = sides_adjoint(tree, params, work, work_bar, multiplier, block, block_bar, k, closing_bar)
     if tree.tie_kind[t] == CONNECT:
@@ -272,7 +272,7 @@ def joints_adjoint(tree, params, params_bar, state, state_bar, multiplier, block
     )
     b, low, high = block_bar.b[k], block_bar.low[k], block_bar.high[k]
     more = zero3(params.world_dt[0])
-    if block.restrained != 0:
+    if block.restrained != 0 or tree.is_implicit != 0:
         more = block_bar.closing[k]
     if tree.tie_row[r] != NO_ROW:
         joint_row_adjoint(

@@ -175,7 +175,7 @@ def finish(tree, params, work, touch, block, i, k, row, restitution):
 def blocks(tree, params, state, work, touch, block):
     block.n = 0
     block.bounces = block.restrained = 0
-    if touch.n != 0:
+    if touch.n != 0 or (tree.is_implicit != 0 and tree.n_ties != 0):
         lightnesses(tree, params, work, block)
     if tree.n_ties != 0:
         tie_blocks(tree, params, state, work, touch, block)

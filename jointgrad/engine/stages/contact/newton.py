@@ -1,0 +1,375 @@
+"""Newton's method on the convex contact problem, in joint space.
+
+Of what impulses add to the velocities, y: minimise y^T M y / 2 + the potentials of all blocks at u = b + J y. The gradient
+M y - J^T x(u) vanishes where impulses and change of momentum agree. A step solves H s = -gradient, H = M + J^T D J with the
+gains D of the blocks, and goes as far along s as the potential falls. The start is the velocity before the step: what rests,
+rests on. A lane whose gradient is small enough is frozen as it is, whatever its neighbours still do; one that is not
+there when the iterations end is counted (`block.unsettled`).
+"""
+
+from ....compiler.elementary import detach, inverse, maximum, minimum, select
+from ....compiler.kernel import any_above, inlined, kernel, sweep
+from ....compiler.trace import traced
+from ....model.arrays import FREE
+from ...operators import zero
+from .convex_law import (
+    level_speed,
+    lifted,
+    point_along,
+    point_gain,
+    point_mode,
+    tie_along,
+    tie_gain,
+    tie_mode,
+    turning_along,
+    turning_gain,
+    turning_mode,
+)
+from .joint_space import (
+    along_rows,
+    factor,
+    gained,
+    gained_with,
+    gained_with_back,
+    gather_block,
+    mass_times,
+    solve,
+    start_H,
+    take_from,
+)
+from .paths import BOUNDED, POINT, SPIN
+
+# what is left of the gradient, as a velocity beside that which impulses give: enough for the implicit function theorem
+TOLERANCE = 1e-10
+# m/s: and beside this where they give nothing
+SLOW = 1e-3
+# looks along a step at most, and how flat the potential is where one is content, beside where it began
+LOOKS = 12
+FLAT = 0.05
+
+
+@inlined
+def has_spin(block, k):
+    """Whether the block after a point is its turning."""
+    return k + 1 < block.n and block.kind[k + 1] == SPIN
+
+
+# start ------------------------------------------------------------------------------------------------------------------
+
+
+@traced
+def undone(rate, dt):
+    return -(dt * rate)
+
+
+@sweep
+def start(tree, params, work, block):
+    """y that leaves the velocities as they were before the step."""
+    dt = params.world_dt[0]
+    for b in range(tree.n_bodies):
+        d = tree.dof[b]
+        if tree.kind[b] == FREE:
+            rise = work.rise[b]
+            for e in range(6):
+                block.y[d + e] = undone(rise[e], dt)
+        else:
+            for e in range(d, d + tree.n_dof[b]):
+                block.y[e] = undone(work.qdd[e], dt)
+
+
+@sweep
+def start_rows(tree, block):
+    """u of every block at the start; `level` is what sliding takes off the normal velocity."""
+    for k in range(block.n):
+        u = block.b[k]
+        if block.kind[k] == POINT and tree.is_level != 0:
+            block.level[k] = level_speed(block.b[k], block.closing[k], block.friction[k])
+            u = lifted(u, block.level[k], block.active[k])
+        block.u[k] = along_rows(block, k, u, block.y)
+
+
+# gradient and gains -----------------------------------------------------------------------------------------------------
+
+
+@sweep
+def evaluate(tree, block):
+    """Impulses and gains of every block at its u, and the gradient M y - J^T x."""
+    for d in range(tree.n_dofs):
+        block.gradient[d] = block.mass_y[d]
+    for k in range(block.n):
+        if block.kind[k] == BOUNDED:
+            x, block.gain[k] = tie_gain(block.u[k], block.soft[k], block.low[k], block.high[k], block.active[k])
+            take_from(block, k, x, block.gradient)
+        elif block.kind[k] == POINT:
+            if has_spin(block, k):
+                x, spin, block.gain[k], block.cross[k + 1], block.gain[k + 1] = turning_gain(
+                    block.u[k], block.u[k + 1], block.soft[k], block.friction[k], block.active[k]
+                )
+                take_from(block, k + 1, spin, block.gradient)
+            else:
+                x, block.gain[k] = point_gain(block.u[k], block.soft[k], block.friction[k], block.active[k])
+            take_from(block, k, x, block.gradient)
+
+
+@sweep
+def gains(block, k):
+    """D J of a block."""
+    if block.kind[k] == POINT and has_spin(block, k):
+        shift = block.first[k + 1] - block.first[k]
+        for c in range(block.first[k], block.first[k + 1]):
+            block.gained[c] = gained_with_back(
+                block.gain[k], block.column[c], block.cross[k + 1], block.column[c + shift]
+            )
+    elif block.kind[k] == SPIN:
+        shift = block.first[k] - block.first[k - 1]
+        for c in range(block.first[k], block.first[k + 1]):
+            block.gained[c] = gained_with(block.gain[k], block.column[c], block.cross[k], block.column[c - shift])
+    else:
+        for c in range(block.first[k], block.first[k + 1]):
+            block.gained[c] = gained(block.gain[k], block.column[c])
+
+
+@sweep
+def factorise(tree, params, block):
+    """The factor of H for the present gains."""
+    start_H(tree, params, block)
+    for k in range(block.n):
+        gains(block, k)
+    for k in range(block.n):
+        gather_block(tree, block, k)
+    factor(tree, block)
+
+
+@traced
+def plus_square(total, g, mass):
+    return total + g * g * inverse(mass)
+
+
+@traced
+def plus_product(total, a, b):
+    return total + a * b
+
+
+@traced
+def plus_slow(total, mass):
+    return total + (SLOW * SLOW) * mass
+
+
+@traced
+def excess_of(left, whole):
+    """More than 1 where a lane is not there yet."""
+    return left * inverse(whole) * (1.0 / (TOLERANCE * TOLERANCE))
+
+
+@sweep
+def excess(tree, params, block):
+    """Squared size of the gradient, beside what is small enough."""
+    left, whole = zero(params.world_dt[0]), zero(params.world_dt[0])
+    for d in range(tree.n_dofs):
+        left = plus_square(left, block.gradient[d], block.own_mass[d])
+        whole = plus_slow(plus_product(whole, block.y[d], block.mass_y[d]), block.own_mass[d])
+    return excess_of(left, whole)
+
+
+# along a step -----------------------------------------------------------------------------------------------------------
+
+
+@sweep
+def look(tree, block, alpha, slope, curve):
+    """Slope and curvature of the potential at alpha times the step; `slope` and `curve` are those of the masses."""
+    for k in range(block.n):
+        if block.kind[k] == BOUNDED:
+            slope, curve = tie_along(
+                slope,
+                curve,
+                block.u[k],
+                block.du[k],
+                alpha,
+                block.soft[k],
+                block.low[k],
+                block.high[k],
+                block.active[k],
+            )
+        elif block.kind[k] == POINT:
+            if has_spin(block, k):
+                slope, curve = turning_along(
+                    slope, curve, block.u[k], block.u[k + 1], block.du[k], block.du[k + 1], alpha, block.soft[k],
+                    block.friction[k], block.active[k],
+                )  # fmt: skip
+            else:
+                slope, curve = point_along(
+                    slope, curve, block.u[k], block.du[k], alpha, block.soft[k], block.friction[k], block.active[k]
+                )
+    return slope, curve
+
+
+@traced
+def mass_slope(y_slope, curve, alpha):
+    return y_slope + alpha * curve
+
+
+@traced
+def narrowed(alpha, low, high, slope, curve, begun, is_done):
+    """Where to look next, between places where the potential still falls and where it rises again. Nothing moves once the slope
+    is a small part of that at the start."""
+    size = maximum(slope, -slope)
+    is_done = select(FLAT * begun > size, 1.0, is_done)
+    falls = 0.0 > slope
+    low, high = select(falls, maximum(alpha, low), low), select(falls, high, minimum(alpha, high))
+    tried = alpha - slope * inverse(curve)
+    middle = select(high < 1e30, 0.5 * (low + high), 2.0 * alpha)
+    fits = select(tried > low, select(high > tried, 1.0, 0.0), 0.0) > 0.5
+    tried = select(fits, tried, middle)
+    return select(is_done > 0.5, alpha, tried), low, high, is_done
+
+
+@traced
+def begin_search(slope, still):
+    """First look: the whole step. Frozen lanes have nothing to look for."""
+    return 1.0 + 0.0 * slope, 0.0 * slope, 1e300 + 0.0 * slope, -slope, select(still > 1.0, 0.0, 1.0)
+
+
+@traced
+def not_done(is_done):
+    return 1.0 - is_done
+
+
+@sweep
+def search(tree, params, block, y_slope, curve, begun, still):
+    """How far to go along the step: near the minimum of the potential."""
+    alpha, low, high, begun, is_done = begin_search(begun, still)
+    looks = 0
+    while looks < LOOKS and any_above(not_done(is_done), 0.5):
+        slope, bend = look(tree, block, alpha, mass_slope(y_slope, curve, alpha), curve)
+        alpha, low, high, is_done = narrowed(alpha, low, high, slope, bend, begun, is_done)
+        looks += 1
+    return alpha
+
+
+# the loop ---------------------------------------------------------------------------------------------------------------
+
+
+@traced
+def minus(x):
+    return -x
+
+
+@traced
+def gone(x, step, alpha, still):
+    """x + alpha step, but in a frozen lane x."""
+    return select(still > 1.0, x + alpha * step, x)
+
+
+@traced
+def gone3(x, step, alpha, still):
+    return tuple(select(still > 1.0, a + alpha * s, a) for a, s in zip(x, step, strict=True))
+
+
+@traced
+def counted(count, still):
+    return count + select(still > 1.0, 1.0, 0.0)
+
+
+@sweep
+def direction(tree, params, block):
+    """The step s = -H^-1 gradient, du = J s, and M s."""
+    for d in range(tree.n_dofs):
+        block.step[d] = minus(block.gradient[d])
+    solve(tree, block, block.step)
+    mass_times(tree, block, block.step, block.mass_step)
+    for k in range(block.n):
+        block.du[k] = along_rows(block, k, no_rows(block.u[k]), block.step)
+
+
+@traced
+def no_rows(u):
+    return tuple(0.0 * x for x in u)
+
+
+@sweep
+def advance_along(tree, block, alpha, still):
+    for d in range(tree.n_dofs):
+        block.y[d] = gone(block.y[d], block.step[d], alpha, still)
+        block.mass_y[d] = gone(block.mass_y[d], block.mass_step[d], alpha, still)
+    for k in range(block.n):
+        block.u[k] = gone3(block.u[k], block.du[k], alpha, still)
+
+
+@sweep
+def iterate(tree, params, block, still):
+    """One step of Newton's method."""
+    factorise(tree, params, block)
+    direction(tree, params, block)
+    nothing = zero(params.world_dt[0])
+    y_slope, curve, begun = nothing, nothing, nothing
+    for d in range(tree.n_dofs):
+        y_slope = plus_product(y_slope, block.step[d], block.mass_y[d])
+        curve = plus_product(curve, block.step[d], block.mass_step[d])
+        begun = plus_product(begun, block.step[d], block.gradient[d])
+    alpha = search(tree, params, block, y_slope, curve, begun, still)
+    advance_along(tree, block, alpha, still)
+    evaluate(tree, block)
+
+
+@traced
+def with_tangent(x, step):
+    """x, its derivative that of x + step."""
+    moved = x + step
+    return detach(x) + (moved - detach(moved))
+
+
+@traced
+def with_tangent3(x, step):
+    return tuple(with_tangent.fn(a, s) for a, s in zip(x, step, strict=True))
+
+
+@sweep
+def settle_tangents(tree, params, block):
+    """Derivatives are one step behind numbers: one more step, whole, for them alone."""
+    factorise(tree, params, block)
+    direction(tree, params, block)
+    for d in range(tree.n_dofs):
+        block.y[d] = with_tangent(block.y[d], block.step[d])
+    for k in range(block.n):
+        block.u[k] = with_tangent3(block.u[k], block.du[k])
+
+
+@traced
+def reported(unsettled, count, still):
+    """Steps of the motion that did not converge; iterations of all steps, and of the worst."""
+    return (
+        unsettled[0] + select(still > 1.0, 1.0, 0.0), unsettled[1] + count, maximum(unsettled[2], count)
+    )  # fmt: skip
+
+
+@sweep
+def keep_impulses(block):
+    for k in range(block.n):
+        if block.kind[k] == BOUNDED:
+            block.x[k] = tie_mode(block.u[k], block.soft[k], block.low[k], block.high[k], block.active[k])
+        elif block.kind[k] == POINT:
+            if has_spin(block, k):
+                block.x[k], block.x[k + 1] = turning_mode(
+                    block.u[k], block.u[k + 1], block.soft[k], block.friction[k], block.active[k]
+                )
+            else:
+                block.x[k] = point_mode(block.u[k], block.soft[k], block.friction[k], block.active[k])
+
+
+@kernel
+def newton(tree, params, work, block):
+    """Leaves y, u and the impulses of the minimum."""
+    start(tree, params, work, block)
+    mass_times(tree, block, block.y, block.mass_y)
+    start_rows(tree, block)
+    evaluate(tree, block)
+    still, count, turn = excess(tree, params, block), zero(params.world_dt[0]), 0
+    while turn < tree.iterations and any_above(still, 1.0):
+        iterate(tree, params, block, still)
+        count = counted(count, still)
+        still = excess(tree, params, block)
+        turn += 1
+    if tree.has_tangents != 0:
+        settle_tangents(tree, params, block)
+    keep_impulses(block)
+    block.unsettled[0] = reported(block.unsettled[0], count, still)
