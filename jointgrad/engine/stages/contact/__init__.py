@@ -58,7 +58,7 @@ def contact(tree, params, state, work, touch, block):
         no_kick(tree, params, work)
     else:
         if tree.is_implicit != 0:
-            implicit(tree, params, work, block)
+            implicit(tree, params, work, touch, block)
             return
         if tree.has_matrix != 0:
             couplings(tree, params, work, touch, block)
@@ -77,7 +77,7 @@ def contact_adjoint(
 ):  # fmt: skip
     """Reads work_bar.kick, and block_bar.load where contact forces are outputs; adds to the cotangents of all that it reads."""
     if block.n > 0 and tree.is_implicit != 0:
-        implicit_adjoint(tree, params, work, work_bar, multiplier, block, block_bar, call)
+        implicit_adjoint(tree, params, assembly_bar, work, work_bar, multiplier, touch, block, block_bar, call)
         masses_adjoint(tree, params, assembly, assembly_bar, work, work_bar, multiplier, block, block_bar, call)
         if call.wants_params != 0 or tree.n_mass_aims != 0:
             lightness_adjoint(tree, params, assembly_bar, block, block_bar)

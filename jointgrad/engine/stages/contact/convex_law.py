@@ -21,7 +21,7 @@ FIRM = 0.01
 # of friction squared, so that a point without sliding friction still resists turning
 NO_FRICTION = 1e-4
 # what everything gives at least, as a share of the bodies' response
-LEAST = 1e-9
+LEAST = 1e-6
 
 
 def modes(r, u_n, R, most_give, friction):

@@ -17,6 +17,7 @@ from ....compiler.trace import traced
 from ....model.arrays import FREE
 from ...operators import plus, zero, zero3, zero6, zero10
 from ..articulated import joint_to_spatial
+from .bounces import bounces_adjoint, product, restrain_bounces, with_square
 from .convex_law import (
     joint_give,
     joint_give_adjoint,
@@ -28,7 +29,7 @@ from .convex_law import (
     turning_impulse_adjoint,
 )
 from .joint_space import along_rows, columns, masses, neighbours, solve, take_from
-from .newton import factorise, has_spin, newton
+from .newton import factorise, has_spin, keep_impulses, newton
 from .paths import BOUNDED, IN_FIRST, POINT, SPIN, is_of_joints
 from .response import free_rates, inertia_of_dyad, moved_inertia_adjoint, own_armature_adjoint, weight_times
 
@@ -99,9 +100,8 @@ def motions(tree, params, work, x, out):
 
 
 @sweep
-def kick_of(tree, params, work, block):
+def kick_of(tree, work, block):
     """What impulses add to the rates."""
-    motions(tree, params, work, block.y, block.motion)
     for b in range(tree.n_bodies):
         d = tree.dof[b]
         if tree.kind[b] == FREE:
@@ -110,18 +110,21 @@ def kick_of(tree, params, work, block):
                 work.kick[d + e] = rates[e]
         else:
             for e in range(d, d + tree.n_dof[b]):
-                work.kick[e] = block.y[e]
+                work.kick[e] = block.y[e] if block.restrained == 0 else product(block.y[e], block.share[0])
 
 
 @kernel
-def implicit(tree, params, work, block):
+def implicit(tree, params, work, touch, block):
     """Reads the blocks; leaves their impulses and work.kick."""
     columns(tree, work, block)
     masses(tree, work, block)
     gives(tree, params, block)
     neighbours(tree, block)
     newton(tree, params, work, block)
-    kick_of(tree, params, work, block)
+    motions(tree, params, work, block.y, block.motion)
+    if block.bounces != 0:
+        restrain_bounces(tree, params, work, touch, block)
+    kick_of(tree, work, block)
 
 
 # the reverse ------------------------------------------------------------------------------------------------------------
@@ -183,9 +186,8 @@ def gain_times(block, k, field):
 
 
 @sweep
-def multipliers_of(tree, params, work, work_bar, multiplier, block, block_bar):
+def multipliers_of(tree, params, work, multiplier, block, block_bar):
     """lambda, w = J lambda + x_bar in block_bar.e; minus lambda as the multipliers of joints and bodies."""
-    start_multipliers(tree, work, work_bar, block_bar)
     factorise(tree, params, block)
     for k in range(block.n):
         take_from(block, k, gain_times(block, k, block_bar.x), block_bar.y)
@@ -251,10 +253,11 @@ def level_bar(active, b_bar):
 
 @sweep
 def level_adjoint(block, block_bar, k):
-    b, block_bar.closing[k], friction = level_speed_adjoint(
+    b, closing, friction = level_speed_adjoint(
         block.b[k], block.closing[k], block.friction[k], level_bar(block.active[k], block_bar.b[k])
     )
     accumulate(block_bar.b, k, b)
+    accumulate(block_bar.closing, k, closing)
     accumulate(block_bar.friction, k, friction)
 
 
@@ -271,7 +274,8 @@ def laws_adjoint(tree, params, block, block_bar):
         block_bar.own_mass[d] = zero(nothing)
     for k in range(block.n):
         block_bar.b[k] = minus3(gain_times(block, k, block_bar.e))
-        block_bar.closing[k], block_bar.approach[k] = zero3(nothing), zero(nothing)
+        if block.restrained == 0:
+            block_bar.closing[k], block_bar.approach[k] = zero3(nothing), zero(nothing)
     for k in range(block.n):
         if block.kind[k] == BOUNDED:
             tie_law_adjoint(tree, params, block, block_bar, k)
@@ -280,6 +284,8 @@ def laws_adjoint(tree, params, block, block_bar):
         keep_mixture(tree, block, block_bar, k)
         if block.kind[k] == POINT and tree.is_level != 0:
             level_adjoint(block, block_bar, k)
+        if block.restrained != 0:
+            accumulate(block_bar.b, k, block_bar.demand[k])
 
 
 @traced
@@ -296,6 +302,8 @@ def times3(b_bar, rate):
 def keep_mixture(tree, block, block_bar, k):
     """W of a block: b_bar y^T along its paths."""
     bar, D = block_bar.b[k], tree.most_dofs
+    if block.restrained != 0:
+        bar = with_square(bar, block.x[k], block_bar.square[0])
     for side in range(2 * k, 2 * k + 2):
         body = block.body[side]
         if body < tree.n_bodies:
@@ -315,11 +323,6 @@ def keep_mixture(tree, block, block_bar, k):
 @traced
 def axis_bar(force, mu, other, rate):
     return add(scale(force, mu), scale(other, rate))
-
-
-@traced
-def product(a, b):
-    return a * b
 
 
 @traced
@@ -387,10 +390,16 @@ def masses_adjoint(tree, params, assembly, assembly_bar, work, work_bar, multipl
 
 
 @kernel
-def implicit_adjoint(tree, params, work, work_bar, multiplier, block, block_bar, call):
+def implicit_adjoint(
+    tree, params, assembly_bar, work, work_bar, multiplier, touch, block, block_bar, call
+):  # fmt: skip
     """Reads work_bar.kick and block_bar.load. Leaves the cotangents of b, closing, friction, bounds and give, W and multipliers."""
     for k in range(block.n):
         block_bar.x[k] = block_bar.load[k] if call.wants_loads != 0 else zero3(params.world_dt[0])
     motions(tree, params, work, block.y, block_bar.motion)
-    multipliers_of(tree, params, work, work_bar, multiplier, block, block_bar)
+    start_multipliers(tree, work, work_bar, block_bar)
+    if block.restrained != 0:
+        keep_impulses(block)
+        bounces_adjoint(tree, params, assembly_bar, work, touch, block, block_bar, call)
+    multipliers_of(tree, params, work, multiplier, block, block_bar)
     laws_adjoint(tree, params, block, block_bar)
