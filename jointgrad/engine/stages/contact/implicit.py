@@ -223,10 +223,10 @@ def mass_bar_of(response, bar):
 
 
 @sweep
-def response_adjoint(tree, block, block_bar, r, bar):
+def response_adjoint(tree, block, block_bar, r, own_bar):
     d = tree.tie_dof[r]
     if d >= 0:
-        accumulate(block_bar.own_mass, d, mass_bar_of(response_of(block.own_mass[d]), bar))
+        accumulate(block_bar.own_mass, d, mass_bar_of(response_of(block.own_mass[d]), own_bar))
 
 
 @sweep
@@ -301,9 +301,9 @@ def times3(b_bar, rate):
 @sweep
 def keep_mixture(tree, block, block_bar, k):
     """W of a block: b_bar y^T along its paths."""
-    bar, D = block_bar.b[k], tree.most_dofs
+    whole, D = block_bar.b[k], tree.most_dofs
     if block.restrained != 0:
-        bar = with_square(bar, block.x[k], block_bar.square[0])
+        whole = with_square(whole, block.x[k], block_bar.square[0])
     for side in range(2 * k, 2 * k + 2):
         body = block.body[side]
         if body < tree.n_bodies:
@@ -312,9 +312,9 @@ def keep_mixture(tree, block, block_bar, k):
             base, start = own * D - tree.tree_dof[t], tree.path_first[body]
             for j in range(tree.path_length[body]):
                 d = tree.path[start + j]
-                block_bar.W[base + d] = times3(bar, block.y[d])
+                block_bar.W[base + d] = times3(whole, block.y[d])
             if block.root[own] >= 0:
-                block_bar.W_root[own] = dyad_with(bar, block_bar.motion[block.root[own]])
+                block_bar.W_root[own] = dyad_with(whole, block_bar.motion[block.root[own]])
 
 
 # inertias ---------------------------------------------------------------------------------------------------------------
@@ -382,8 +382,8 @@ def masses_adjoint(tree, params, assembly, assembly_bar, work, work_bar, multipl
     for b in range(n):
         if tree.parent[b] < n:
             accumulate(block_bar.composite, b, block_bar.composite[tree.parent[b]])
-        bar = plus(block_bar.composite_bar[b], block_bar.composite[b])
-        force, I_bar = moved_inertia_adjoint(work.pose[b], work.arm[b], assembly.inertia[b], bar)
+        whole = plus(block_bar.composite_bar[b], block_bar.composite[b])
+        force, I_bar = moved_inertia_adjoint(work.pose[b], work.arm[b], assembly.inertia[b], whole)
         accumulate(work_bar.pose, b, force)
         if call.wants_params != 0 or tree.n_mass_aims != 0:
             accumulate(assembly_bar.inertia, b, I_bar)
