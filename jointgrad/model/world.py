@@ -164,5 +164,7 @@ def _check_name(kind: str, name: Any) -> None:
 def _check_law(contact: Any) -> None:
     if contact is not None and contact is not Default:
         if not isinstance(contact, Law):
-            raise ModelError(f"contact must be Implicit(...), Impulse(...), Spring(...) or None, but is {shown(contact)}")
+            raise ModelError(
+                f"contact must be Implicit(...), Impulse(...), Spring(...) or None, but is {shown(contact)}"
+            )
         contact.check()

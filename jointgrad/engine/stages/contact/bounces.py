@@ -10,8 +10,8 @@ from .energy import (
     bounce_at,
     entry,
     entry_adjoint,
-    in_share,
     impulses_in_share,
+    in_share,
     larger,
     mass_of_all,
     may_push,
@@ -29,32 +29,33 @@ from .paths import POINT
 
 
 @inlined
-def felt_of(params, block, k):
+def felt_of(frame, k):
     """J y of a block."""
-    return along_rows(block, k, zero3(params.world_dt[0]), block.y)
+    return along_rows(frame, k, zero3(frame.params.world_dt[0]), frame.block.y)
 
 
 @sweep
-def restrain_bounces(tree, params, work, touch, block):
+def restrain_bounces(frame):
     """Leaves the share in block.share, and takes impulses and motions by it."""
+    params, block = frame.params, frame.block
     balance, square, bounce = zero(params.world_dt[0]), zero(params.world_dt[0]), zero(params.world_dt[0])
-    mass = mass_of_all(tree, params, work)
+    mass = mass_of_all(frame)
     for k in range(block.n):
         if block.kind[k] == POINT:
-            bounce = larger(bounce, bounce_at(tree, params, touch, block, k))
-            is_pushed = may_push(tree, params, touch, block, k)
+            bounce = larger(bounce, bounce_at(frame, k))
+            is_pushed = may_push(frame, k)
             own = entry(block.x[k], block.approach[k], block.closing[k], block.b[k], is_pushed, mass)
         else:
             own = tie_entry(block.x[k], block.closing[k], block.b[k])
         balance = plus(balance, own)
-        square = plus(square, times_felt(block.x[k], felt_of(params, block, k)))
+        square = plus(square, times_felt(block.x[k], felt_of(frame, k)))
     block.balance[0] = balance, square, bounce
     block.share[0] = share_of(balance, square, bounce)
     if any_above(one_less(block.share[0]), 0.0):
         block.restrained = 1
         for k in range(block.n):
             block.x[k] = impulses_in_share(block.x[k], block.share[0])
-        for b in range(tree.n_bodies):
+        for b in range(frame.tree.n_bodies):
             block.motion[b] = in_share(block.motion[b], block.share[0])
 
 
@@ -83,35 +84,36 @@ def less_square(x, square_bar):
 
 
 @sweep
-def bounces_adjoint(tree, params, assembly_bar, work, touch, block, block_bar, call):
-    """From the cotangents of what is felt, in block_bar.x and y, to those of the whole, in their place. block.x are the whole
-    impulses. Leaves cotangents of closing, approach and demand, and that of x . J y in block_bar.square."""
+def bounces_adjoint(frame, bar):
+    """From the cotangents of what is felt, in bar.block.x and y, to those of the whole, in their place. block.x are the whole
+    impulses. Leaves cotangents of closing, approach and demand, and that of x . J y in bar.block.square."""
+    tree, params, block = frame.tree, frame.params, frame.block
     share, share_bar = block.share[0], zero(params.world_dt[0])
     for d in range(tree.n_dofs):
-        share_bar = plus_product(share_bar, block.y[d], block_bar.y[d])
-        block_bar.y[d] = product(block_bar.y[d], share)
+        share_bar = plus_product(share_bar, block.y[d], bar.block.y[d])
+        bar.block.y[d] = product(bar.block.y[d], share)
     for k in range(block.n):
-        share_bar = share_bar_of(share_bar, block_bar.x[k], block.x[k])
+        share_bar = share_bar_of(share_bar, bar.block.x[k], block.x[k])
     balance_bar, square_bar = share_of_adjoint(block.balance[0][0], block.balance[0][1], block.balance[0][2], share_bar)
-    block_bar.square[0] = square_bar
-    mass, all_mass_bar = mass_of_all(tree, params, work), zero(params.world_dt[0])
+    bar.block.square[0] = square_bar
+    mass, all_mass_bar = mass_of_all(frame), zero(params.world_dt[0])
     for k in range(block.n):
         if block.kind[k] == POINT:
-            own_bar, block_bar.approach[k], block_bar.closing[k], block_bar.demand[k], mass_bar = entry_adjoint(
-                block.x[k], block.approach[k], block.closing[k], block.b[k], may_push(tree, params, touch, block, k), mass,
+            own_bar, bar.block.approach[k], bar.block.closing[k], bar.block.demand[k], mass_bar = entry_adjoint(
+                block.x[k], block.approach[k], block.closing[k], block.b[k], may_push(frame, k), mass,
                 balance_bar,
             )  # fmt: skip
             all_mass_bar = plus(all_mass_bar, mass_bar)
         else:
-            own_bar, block_bar.closing[k], block_bar.demand[k] = tie_entry_adjoint(
+            own_bar, bar.block.closing[k], bar.block.demand[k] = tie_entry_adjoint(
                 block.x[k], block.closing[k], block.b[k], balance_bar
             )
-            block_bar.approach[k] = zero(balance_bar)
-        block_bar.x[k] = whole_bar(block_bar.x[k], share, own_bar, square_bar, felt_of(params, block, k))
-        take_from(block, k, less_square(block.x[k], square_bar), block_bar.y)
-    if call.wants_params != 0 or tree.n_mass_aims != 0:
+            bar.block.approach[k] = zero(balance_bar)
+        bar.block.x[k] = whole_bar(bar.block.x[k], share, own_bar, square_bar, felt_of(frame, k))
+        take_from(frame, k, less_square(block.x[k], square_bar), bar.block.y)
+    if frame.call.wants_params != 0 or tree.n_mass_aims != 0:
         for b in range(tree.n_bodies):
-            accumulate(assembly_bar.inertia, b, of_mass(all_mass_bar))
+            accumulate(bar.assembly.inertia, b, of_mass(all_mass_bar))
 
 
 @traced

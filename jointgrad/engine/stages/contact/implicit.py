@@ -12,7 +12,6 @@ from ....algebra.spatial import add, scale
 from ....algebra.vector import dot
 from ....compiler.elementary import inverse, select
 from ....compiler.kernel import accumulate, inlined, kernel, sweep
-from ....compiler.reverse import adjoint
 from ....compiler.trace import traced
 from ....model.arrays import FREE
 from ...operators import plus, zero, zero3, zero6, zero10
@@ -42,26 +41,27 @@ def response_of(mass):
 
 
 @sweep
-def response_at(tree, params, block, r):
+def response_at(frame, r):
     """What the joint of row r of a tie would answer alone."""
-    d = tree.tie_dof[r]
-    return response_of(block.own_mass[d]) if d >= 0 else zero(params.world_dt[0])
+    d = frame.tree.tie_dof[r]
+    return response_of(frame.block.own_mass[d]) if d >= 0 else zero(frame.params.world_dt[0])
 
 
 @sweep
-def responses(tree, params, block, k):
-    r = 3 * block.source[k]
+def responses(frame, k):
+    r = 3 * frame.block.source[k]
     return (
-        response_at(tree, params, block, r), response_at(tree, params, block, r + 1), response_at(tree, params, block, r + 2),
+        response_at(frame, r), response_at(frame, r + 1), response_at(frame, r + 2),
     )  # fmt: skip
 
 
 @sweep
-def gives(tree, params, block):
+def gives(frame):
     """R of every row."""
+    block = frame.block
     for k in range(block.n):
-        if is_of_joints(tree, block, k):
-            block.soft[k] = joint_give(block.give[k], responses(tree, params, block, k), block.active[k])
+        if is_of_joints(frame, k):
+            block.soft[k] = joint_give(block.give[k], responses(frame, k), block.active[k])
         else:
             block.soft[k] = point_give(block.give[k])
 
@@ -85,9 +85,10 @@ def six_of(field, d):
 
 
 @sweep
-def motions(tree, params, work, x, out):
+def motions(frame, x, out):
     """Motions of all bodies for given motions of roots and rates of joints."""
-    out[tree.n_bodies] = zero6(params.world_dt[0])
+    tree = frame.tree
+    out[tree.n_bodies] = zero6(frame.params.world_dt[0])
     for b in range(tree.n_bodies):
         d = tree.dof[b]
         if tree.kind[b] == FREE:
@@ -95,13 +96,14 @@ def motions(tree, params, work, x, out):
         else:
             motion = out[tree.parent[b]]
             for e in range(d, d + tree.n_dof[b]):
-                motion = carried(motion, work.S[e], x[e])
+                motion = carried(motion, frame.work.S[e], x[e])
             out[b] = motion
 
 
 @sweep
-def kick_of(tree, work, block):
+def kick_of(frame):
     """What impulses add to the rates."""
+    tree, work, block = frame.tree, frame.work, frame.block
     for b in range(tree.n_bodies):
         d = tree.dof[b]
         if tree.kind[b] == FREE:
@@ -114,17 +116,18 @@ def kick_of(tree, work, block):
 
 
 @kernel
-def implicit(tree, params, work, touch, block):
+def implicit(frame):
     """Reads the blocks; leaves their impulses and work.kick."""
-    columns(tree, work, block)
-    masses(tree, work, block)
-    gives(tree, params, block)
-    neighbours(tree, block)
-    newton(tree, params, work, block)
-    motions(tree, params, work, block.y, block.motion)
+    block = frame.block
+    columns(frame)
+    masses(frame)
+    gives(frame)
+    neighbours(frame)
+    newton(frame)
+    motions(frame, block.y, block.motion)
     if block.bounces != 0:
-        restrain_bounces(tree, params, work, touch, block)
-    kick_of(tree, work, block)
+        restrain_bounces(frame)
+    kick_of(frame)
 
 
 # the reverse ------------------------------------------------------------------------------------------------------------
@@ -147,17 +150,18 @@ def force_on_root(pose, arm, rates):
 
 
 @sweep
-def start_multipliers(tree, work, work_bar, block_bar):
+def start_multipliers(frame, bar):
     """y_bar, where lambda will be."""
+    tree, work = frame.tree, frame.work
     for b in range(tree.n_bodies):
         d = tree.dof[b]
         if tree.kind[b] == FREE:
-            force = force_on_root(work.pose[b], work.arm[b], six_of(work_bar.kick, d))
+            force = force_on_root(work.pose[b], work.arm[b], six_of(bar.work.kick, d))
             for e in range(6):
-                block_bar.y[d + e] = force[e]
+                bar.block.y[d + e] = force[e]
         else:
             for e in range(d, d + tree.n_dof[b]):
-                block_bar.y[e] = work_bar.kick[e]
+                bar.block.y[e] = bar.work.kick[e]
 
 
 @traced
@@ -176,45 +180,48 @@ def times_gain_and_cross_back(D, w, cross, other):
 
 
 @inlined
-def gain_times(block, k, field):
+def gain_times(frame, k, field):
     """D times three numbers of every block, for block k."""
+    block = frame.block
     if block.kind[k] == SPIN:
         return times_gain_and_cross(block.gain[k], field[k], block.cross[k], field[k - 1])
-    if block.kind[k] == POINT and has_spin(block, k):
+    if block.kind[k] == POINT and has_spin(frame, k):
         return times_gain_and_cross_back(block.gain[k], field[k], block.cross[k + 1], field[k + 1])
     return times_gain(block.gain[k], field[k])
 
 
 @sweep
-def multipliers_of(tree, params, work, multiplier, block, block_bar):
-    """lambda, w = J lambda + x_bar in block_bar.e; minus lambda as the multipliers of joints and bodies."""
-    factorise(tree, params, block)
+def multipliers_of(frame, bar):
+    """lambda, w = J lambda + x_bar in bar.block.e; minus lambda as the multipliers of joints and bodies."""
+    multiplier, block = frame.multiplier, frame.block
+    factorise(frame)
     for k in range(block.n):
-        take_from(block, k, gain_times(block, k, block_bar.x), block_bar.y)
-    solve(tree, block, block_bar.y)
+        take_from(frame, k, gain_times(frame, k, bar.block.x), bar.block.y)
+    solve(frame, bar.block.y)
     for k in range(block.n):
-        block_bar.e[k] = along_rows(block, k, block_bar.x[k], block_bar.y)
-    for d in range(tree.n_dofs):
-        block_bar.y[d] = multiplier.mu[d] = minus(block_bar.y[d])
-    motions(tree, params, work, block_bar.y, multiplier.m)
+        bar.block.e[k] = along_rows(frame, k, bar.block.x[k], bar.block.y)
+    for d in range(frame.tree.n_dofs):
+        bar.block.y[d] = multiplier.mu[d] = minus(bar.block.y[d])
+    motions(frame, bar.block.y, multiplier.m)
 
 
 # what the law reads besides u -----------------------------------------------------------------------------------------------
 
 
 @sweep
-def point_law_adjoint(tree, params, block, block_bar, k):
+def point_law_adjoint(frame, bar, k):
     """Cotangents of friction, and of what the rows give."""
-    if has_spin(block, k):
+    params, block = frame.params, frame.block
+    if has_spin(frame, k):
         R_bar, friction = turning_impulse_adjoint(
-            block.u[k], block.u[k + 1], block.soft[k], block.friction[k], block.active[k], (block_bar.e[k], block_bar.e[k + 1])
+            block.u[k], block.u[k + 1], block.soft[k], block.friction[k], block.active[k], (bar.block.e[k], bar.block.e[k + 1])
         )  # fmt: skip
-        block_bar.friction[k + 1], block_bar.give[k + 1] = zero3(params.world_dt[0]), zero3(params.world_dt[0])
+        bar.block.friction[k + 1], bar.block.give[k + 1] = zero3(params.world_dt[0]), zero3(params.world_dt[0])
     else:
         R_bar, friction = point_impulse_adjoint(
-            block.u[k], block.soft[k], block.friction[k], block.active[k], block_bar.e[k]
+            block.u[k], block.soft[k], block.friction[k], block.active[k], bar.block.e[k]
         )
-    block_bar.give[k], block_bar.friction[k] = point_give_adjoint(block.give[k], R_bar), friction
+    bar.block.give[k], bar.block.friction[k] = point_give_adjoint(block.give[k], R_bar), friction
 
 
 @traced
@@ -223,27 +230,26 @@ def mass_bar_of(response, bar):
 
 
 @sweep
-def response_adjoint(tree, block, block_bar, r, own_bar):
-    d = tree.tie_dof[r]
+def response_adjoint(frame, bar, r, own_bar):
+    d = frame.tree.tie_dof[r]
     if d >= 0:
-        accumulate(block_bar.own_mass, d, mass_bar_of(response_of(block.own_mass[d]), own_bar))
+        accumulate(bar.block.own_mass, d, mass_bar_of(response_of(frame.block.own_mass[d]), own_bar))
 
 
 @sweep
-def tie_law_adjoint(tree, params, block, block_bar, k):
-    R_bar, block_bar.low[k], block_bar.high[k] = tie_impulse_adjoint(
-        block.u[k], block.soft[k], block.low[k], block.high[k], block.active[k], block_bar.e[k]
+def tie_law_adjoint(frame, bar, k):
+    block = frame.block
+    R_bar, bar.block.low[k], bar.block.high[k] = tie_impulse_adjoint(
+        block.u[k], block.soft[k], block.low[k], block.high[k], block.active[k], bar.block.e[k]
     )
-    if is_of_joints(tree, block, k):
+    if is_of_joints(frame, k):
         r = 3 * block.source[k]
-        block_bar.give[k], bars = joint_give_adjoint(
-            block.give[k], responses(tree, params, block, k), block.active[k], R_bar
-        )
-        response_adjoint(tree, block, block_bar, r, bars[0])
-        response_adjoint(tree, block, block_bar, r + 1, bars[1])
-        response_adjoint(tree, block, block_bar, r + 2, bars[2])
+        bar.block.give[k], bars = joint_give_adjoint(block.give[k], responses(frame, k), block.active[k], R_bar)
+        response_adjoint(frame, bar, r, bars[0])
+        response_adjoint(frame, bar, r + 1, bars[1])
+        response_adjoint(frame, bar, r + 2, bars[2])
     else:
-        block_bar.give[k] = point_give_adjoint(block.give[k], R_bar)
+        bar.block.give[k] = point_give_adjoint(block.give[k], R_bar)
 
 
 @traced
@@ -252,13 +258,14 @@ def level_bar(active, b_bar):
 
 
 @sweep
-def level_adjoint(block, block_bar, k):
+def level_adjoint(frame, bar, k):
+    block = frame.block
     b, closing, friction = level_speed_adjoint(
-        block.b[k], block.closing[k], block.friction[k], level_bar(block.active[k], block_bar.b[k])
+        block.b[k], block.closing[k], block.friction[k], level_bar(block.active[k], bar.block.b[k])
     )
-    accumulate(block_bar.b, k, b)
-    accumulate(block_bar.closing, k, closing)
-    accumulate(block_bar.friction, k, friction)
+    accumulate(bar.block.b, k, b)
+    accumulate(bar.block.closing, k, closing)
+    accumulate(bar.block.friction, k, friction)
 
 
 @traced
@@ -267,25 +274,26 @@ def minus3(x):
 
 
 @sweep
-def laws_adjoint(tree, params, block, block_bar):
+def laws_adjoint(frame, bar):
     """From w to the cotangents of b and all else that laws read. W is what J_bar has of b_bar y^T."""
-    nothing = params.world_dt[0]
+    tree, block = frame.tree, frame.block
+    nothing = frame.params.world_dt[0]
     for d in range(tree.n_dofs):
-        block_bar.own_mass[d] = zero(nothing)
+        bar.block.own_mass[d] = zero(nothing)
     for k in range(block.n):
-        block_bar.b[k] = minus3(gain_times(block, k, block_bar.e))
+        bar.block.b[k] = minus3(gain_times(frame, k, bar.block.e))
         if block.restrained == 0:
-            block_bar.closing[k], block_bar.approach[k] = zero3(nothing), zero(nothing)
+            bar.block.closing[k], bar.block.approach[k] = zero3(nothing), zero(nothing)
     for k in range(block.n):
         if block.kind[k] == BOUNDED:
-            tie_law_adjoint(tree, params, block, block_bar, k)
+            tie_law_adjoint(frame, bar, k)
         elif block.kind[k] == POINT:
-            point_law_adjoint(tree, params, block, block_bar, k)
-        keep_mixture(tree, block, block_bar, k)
+            point_law_adjoint(frame, bar, k)
+        keep_mixture(frame, bar, k)
         if block.kind[k] == POINT and tree.is_level != 0:
-            level_adjoint(block, block_bar, k)
+            level_adjoint(frame, bar, k)
         if block.restrained != 0:
-            accumulate(block_bar.b, k, block_bar.demand[k])
+            accumulate(bar.block.b, k, bar.block.demand[k])
 
 
 @traced
@@ -299,11 +307,12 @@ def times3(b_bar, rate):
 
 
 @sweep
-def keep_mixture(tree, block, block_bar, k):
+def keep_mixture(frame, bar, k):
     """W of a block: b_bar y^T along its paths."""
-    whole, D = block_bar.b[k], tree.most_dofs
+    tree, block = frame.tree, frame.block
+    whole, D = bar.block.b[k], tree.most_dofs
     if block.restrained != 0:
-        whole = with_square(whole, block.x[k], block_bar.square[0])
+        whole = with_square(whole, block.x[k], bar.block.square[0])
     for side in range(2 * k, 2 * k + 2):
         body = block.body[side]
         if body < tree.n_bodies:
@@ -312,9 +321,9 @@ def keep_mixture(tree, block, block_bar, k):
             base, start = own * D - tree.tree_dof[t], tree.path_first[body]
             for j in range(tree.path_length[body]):
                 d = tree.path[start + j]
-                block_bar.W[base + d] = times3(whole, block.y[d])
+                bar.block.W[base + d] = times3(whole, block.y[d])
             if block.root[own] >= 0:
-                block_bar.W_root[own] = dyad_with(whole, block_bar.motion[block.root[own]])
+                bar.block.W_root[own] = dyad_with(whole, bar.block.motion[block.root[own]])
 
 
 # inertias ---------------------------------------------------------------------------------------------------------------
@@ -332,74 +341,77 @@ def own_mass_reverse(I, S, bar):
 
 
 @sweep
-def start_inertias(tree, work, multiplier, block_bar):
+def start_inertias(frame, bar):
     """Each body on its own: cotangent of its inertia, and the forces of both motions."""
-    for b in range(tree.n_bodies):
-        a, m = block_bar.motion[b], multiplier.m[b]
-        block_bar.composite_bar[b] = inertia_of_dyad(work.I[b], a, m)
+    work, multiplier = frame.work, frame.multiplier
+    for b in range(frame.tree.n_bodies):
+        a, m = bar.block.motion[b], multiplier.m[b]
+        bar.block.composite_bar[b] = inertia_of_dyad(work.I[b], a, m)
         multiplier.force[b], multiplier.a_bar[b] = weight_times(work.I[b], a), weight_times(work.I[b], m)
 
 
 @sweep
-def root_inertia(tree, work, work_bar, block_bar, b):
+def root_inertia(frame, bar, b):
     """What a free joint itself adds to inertia."""
+    tree, work = frame.tree, frame.work
     d = tree.dof[b]
     armature, force = own_armature_adjoint(
-        work.armature[d], work.pose[b], work.pose[tree.reference[b]], block_bar.composite_bar[b]
+        work.armature[d], work.pose[b], work.pose[tree.reference[b]], bar.block.composite_bar[b]
     )
-    accumulate(work_bar.armature, d, armature)
-    accumulate(work_bar.pose, b, force)
+    accumulate(bar.work.armature, d, armature)
+    accumulate(bar.work.pose, b, force)
 
 
 @sweep
-def joint_inertia(tree, work, work_bar, multiplier, block, block_bar, b, d):
+def joint_inertia(frame, bar, b, d):
     """What M_bar gives the axis and the armature of a joint; leaves what 1 / M_dd gives what it carries."""
+    multiplier, block = frame.multiplier, frame.block
     S_bar = axis_bar(multiplier.force[b], multiplier.mu[d], multiplier.a_bar[b], block.y[d])
-    accumulate(work_bar.S, d, S_bar)
-    accumulate(work_bar.armature, d, product(multiplier.mu[d], block.y[d]))
-    accumulate(work_bar.armature, d, block_bar.own_mass[d])
-    S_bar, I_bar = own_mass_reverse(block.composite[b], work.S[d], block_bar.own_mass[d])
-    accumulate(work_bar.S, d, S_bar)
-    accumulate(block_bar.composite, b, I_bar)
+    accumulate(bar.work.S, d, S_bar)
+    accumulate(bar.work.armature, d, product(multiplier.mu[d], block.y[d]))
+    accumulate(bar.work.armature, d, bar.block.own_mass[d])
+    S_bar, I_bar = own_mass_reverse(block.composite[b], frame.work.S[d], bar.block.own_mass[d])
+    accumulate(bar.work.S, d, S_bar)
+    accumulate(bar.block.composite, b, I_bar)
 
 
 @kernel
-def masses_adjoint(tree, params, assembly, assembly_bar, work, work_bar, multiplier, block, block_bar, call):
-    """M_bar = mu y^T, and of the diagonal block_bar.own_mass, to axes, armatures, poses and inertias."""
+def masses_adjoint(frame, bar):
+    """M_bar = mu y^T, and of the diagonal bar.block.own_mass, to axes, armatures, poses and inertias."""
+    tree, work, multiplier = frame.tree, frame.work, frame.multiplier
     n = tree.n_bodies
-    start_inertias(tree, work, multiplier, block_bar)
+    start_inertias(frame, bar)
     for b in range(n):
-        block_bar.composite[b] = zero10(params.world_dt[0])
+        bar.block.composite[b] = zero10(frame.params.world_dt[0])
         if tree.kind[b] == FREE:
-            root_inertia(tree, work, work_bar, block_bar, b)
+            root_inertia(frame, bar, b)
     for b in range(n - 1, -1, -1):
         if tree.kind[b] != FREE:
             for d in range(tree.dof[b], tree.dof[b] + tree.n_dof[b]):
-                joint_inertia(tree, work, work_bar, multiplier, block, block_bar, b, d)
+                joint_inertia(frame, bar, b, d)
             if tree.parent[b] < n:
                 accumulate(multiplier.force, tree.parent[b], multiplier.force[b])
                 accumulate(multiplier.a_bar, tree.parent[b], multiplier.a_bar[b])
     for b in range(n):
         if tree.parent[b] < n:
-            accumulate(block_bar.composite, b, block_bar.composite[tree.parent[b]])
-        whole = plus(block_bar.composite_bar[b], block_bar.composite[b])
-        force, I_bar = moved_inertia_adjoint(work.pose[b], work.arm[b], assembly.inertia[b], whole)
-        accumulate(work_bar.pose, b, force)
-        if call.wants_params != 0 or tree.n_mass_aims != 0:
-            accumulate(assembly_bar.inertia, b, I_bar)
+            accumulate(bar.block.composite, b, bar.block.composite[tree.parent[b]])
+        whole = plus(bar.block.composite_bar[b], bar.block.composite[b])
+        force, I_bar = moved_inertia_adjoint(work.pose[b], work.arm[b], frame.assembly.inertia[b], whole)
+        accumulate(bar.work.pose, b, force)
+        if frame.call.wants_params != 0 or tree.n_mass_aims != 0:
+            accumulate(bar.assembly.inertia, b, I_bar)
 
 
 @kernel
-def implicit_adjoint(
-    tree, params, assembly_bar, work, work_bar, multiplier, touch, block, block_bar, call
-):  # fmt: skip
-    """Reads work_bar.kick and block_bar.load. Leaves the cotangents of b, closing, friction, bounds and give, W and multipliers."""
+def implicit_adjoint(frame, bar):
+    """Reads bar.work.kick and bar.block.load. Leaves the cotangents of b, closing, friction, bounds and give, W and multipliers."""
+    block = frame.block
     for k in range(block.n):
-        block_bar.x[k] = block_bar.load[k] if call.wants_loads != 0 else zero3(params.world_dt[0])
-    motions(tree, params, work, block.y, block_bar.motion)
-    start_multipliers(tree, work, work_bar, block_bar)
+        bar.block.x[k] = bar.block.load[k] if frame.call.wants_loads != 0 else zero3(frame.params.world_dt[0])
+    motions(frame, block.y, bar.block.motion)
+    start_multipliers(frame, bar)
     if block.restrained != 0:
-        keep_impulses(block)
-        bounces_adjoint(tree, params, assembly_bar, work, touch, block, block_bar, call)
-    multipliers_of(tree, params, work, multiplier, block, block_bar)
-    laws_adjoint(tree, params, block, block_bar)
+        keep_impulses(frame)
+        bounces_adjoint(frame, bar)
+    multipliers_of(frame, bar)
+    laws_adjoint(frame, bar)

@@ -50,49 +50,53 @@ def third_row(weight):
 
 
 @inlined
-def put(block, c, d, column):
+def put(frame, c, d, column):
+    block = frame.block
     block.column_dof[c], block.column[c] = d, column
     return c + 1
 
 
 @sweep
-def side_columns(tree, work, block, side, c, first):
+def side_columns(frame, side, c, first):
     """Columns of one side, from place `first` of its path on."""
+    tree, block = frame.tree, frame.block
     body, rows = block.body[side], block.rows[side]
     start = tree.path_first[body]
     for j in range(first, tree.path_length[body]):
         d = tree.path[start + j]
-        c = put(block, c, d, column_of(work.S[d], rows))
+        c = put(frame, c, d, column_of(frame.work.S[d], rows))
     return c
 
 
 @sweep
-def root_columns(tree, block, side, rows, c):
-    body = block.body[side]
+def root_columns(frame, side, rows, c):
+    tree = frame.tree
+    body = frame.block.body[side]
     if body < tree.n_bodies:
         root = tree.tree_root[tree.body_tree[body]]
         if root >= 0:
             six, d = columns_of_root(rows), tree.dof[root]
             for e in range(6):
-                c = put(block, c, d + e, six[e])
+                c = put(frame, c, d + e, six[e])
     return c
 
 
 @sweep
-def body_columns(tree, work, block, k, c):
+def body_columns(frame, k, c):
     """Of rows on two bodies; on one tree, joints and root that both hang on feel both."""
+    tree, block = frame.tree, frame.block
     a, b = 2 * k, 2 * k + 1
     one, two = block.body[a], block.body[b]
     if one < tree.n_bodies and two < tree.n_bodies and tree.body_tree[one] == tree.body_tree[two]:
         both, start = plus18(block.rows[a], block.rows[b]), tree.path_first[one]
-        c = root_columns(tree, block, a, both, c)
+        c = root_columns(frame, a, both, c)
         for j in range(block.fork[b]):
             d = tree.path[start + j]
-            c = put(block, c, d, column_of(work.S[d], both))
-        c = side_columns(tree, work, block, a, c, block.fork[b])
-        return side_columns(tree, work, block, b, c, block.fork[b])
-    c = side_columns(tree, work, block, a, root_columns(tree, block, a, block.rows[a], c), 0)
-    return side_columns(tree, work, block, b, root_columns(tree, block, b, block.rows[b], c), 0)
+            c = put(frame, c, d, column_of(frame.work.S[d], both))
+        c = side_columns(frame, a, c, block.fork[b])
+        return side_columns(frame, b, c, block.fork[b])
+    c = side_columns(frame, a, root_columns(frame, a, block.rows[a], c), 0)
+    return side_columns(frame, b, root_columns(frame, b, block.rows[b], c), 0)
 
 
 @traced
@@ -101,31 +105,33 @@ def plus18(a, b):
 
 
 @sweep
-def joint_columns(tree, block, k, c):
+def joint_columns(frame, k, c):
     """Of rows of joints: each moves one degree of freedom, or two."""
+    tree, block = frame.tree, frame.block
     r, w, o = 3 * block.source[k], block.weight[k], block.weight2[k]
     if tree.tie_dof[r] >= 0:
-        c = put(block, c, tree.tie_dof[r], first_row(w[0]))
+        c = put(frame, c, tree.tie_dof[r], first_row(w[0]))
     if tree.tie_dof2[r] >= 0:
-        c = put(block, c, tree.tie_dof2[r], first_row(o[0]))
+        c = put(frame, c, tree.tie_dof2[r], first_row(o[0]))
     if tree.tie_dof[r + 1] >= 0:
-        c = put(block, c, tree.tie_dof[r + 1], second_row(w[1]))
+        c = put(frame, c, tree.tie_dof[r + 1], second_row(w[1]))
     if tree.tie_dof2[r + 1] >= 0:
-        c = put(block, c, tree.tie_dof2[r + 1], second_row(o[1]))
+        c = put(frame, c, tree.tie_dof2[r + 1], second_row(o[1]))
     if tree.tie_dof[r + 2] >= 0:
-        c = put(block, c, tree.tie_dof[r + 2], third_row(w[2]))
+        c = put(frame, c, tree.tie_dof[r + 2], third_row(w[2]))
     if tree.tie_dof2[r + 2] >= 0:
-        c = put(block, c, tree.tie_dof2[r + 2], third_row(o[2]))
+        c = put(frame, c, tree.tie_dof2[r + 2], third_row(o[2]))
     return c
 
 
 @kernel
-def columns(tree, work, block):
+def columns(frame):
     """J of every block, as columns first[k] : first[k + 1]."""
+    block = frame.block
     c = 0
     for k in range(block.n):
         block.first[k] = c
-        c = joint_columns(tree, block, k, c) if is_of_joints(tree, block, k) else body_columns(tree, work, block, k, c)
+        c = joint_columns(frame, k, c) if is_of_joints(frame, k) else body_columns(frame, k, c)
     block.first[block.n] = c
 
 
@@ -151,7 +157,8 @@ def six_masses(I, armature, pose, reference):
 
 
 @sweep
-def root_masses(tree, work, block, b):
+def root_masses(frame, b):
+    tree, work, block = frame.tree, frame.work, frame.block
     rows = six_masses(block.composite[b], work.armature[tree.dof[b]], work.pose[b], work.pose[tree.reference[b]])
     for i in range(6):
         d = tree.dof[b] + i
@@ -161,7 +168,8 @@ def root_masses(tree, work, block, b):
 
 
 @sweep
-def joint_masses(tree, work, block, b, d):
+def joint_masses(frame, b, d):
+    tree, work, block = frame.tree, frame.work, frame.block
     F, at, root = weight_times(block.composite[b], work.S[d]), tree.chain_first[d], tree.tree_root[tree.body_tree[b]]
     if root >= 0:
         for e in range(6):
@@ -173,20 +181,21 @@ def joint_masses(tree, work, block, b, d):
 
 
 @kernel
-def masses(tree, work, block):
+def masses(frame):
     """M, each row along the chain of its degree of freedom."""
+    tree, block = frame.tree, frame.block
     n = tree.n_bodies
     for b in range(n):
-        block.composite[b] = work.I[b]
+        block.composite[b] = frame.work.I[b]
     for b in range(n - 1, -1, -1):
         if tree.parent[b] < n:
             accumulate(block.composite, tree.parent[b], block.composite[b])
     for b in range(n):
         if tree.kind[b] == FREE:
-            root_masses(tree, work, block, b)
+            root_masses(frame, b)
         else:
             for d in range(tree.dof[b], tree.dof[b] + tree.n_dof[b]):
-                joint_masses(tree, work, block, b, d)
+                joint_masses(frame, b, d)
 
 
 @traced
@@ -200,8 +209,9 @@ def plus_times(total, a, b):
 
 
 @sweep
-def mass_times(tree, block, x, out):
+def mass_times(frame, x, out):
     """out = M x."""
+    tree, block = frame.tree, frame.block
     for d in range(tree.n_dofs):
         out[d] = times(block.own_mass[d], x[d])
     for d in range(tree.n_dofs):
@@ -227,16 +237,18 @@ def less_column(g, column, x):
 
 
 @inlined
-def along_rows(block, k, u, x):
+def along_rows(frame, k, u, x):
     """u + J x of a block."""
+    block = frame.block
     for c in range(block.first[k], block.first[k + 1]):
         u = plus_column(u, block.column[c], x[block.column_dof[c]])
     return u
 
 
 @inlined
-def take_from(block, k, x, out):
+def take_from(frame, k, x, out):
     """out -= J^T x of a block."""
+    block = frame.block
     for c in range(block.first[k], block.first[k + 1]):
         d = block.column_dof[c]
         out[d] = less_column(out[d], block.column[c], x)
@@ -269,9 +281,10 @@ def plus_dot(h, a, b):
 
 
 @inlined
-def gather_block(tree, block, k):
+def gather_block(frame, k):
     """H += J^T D J of a block, whose D J is in block.gained; the lower half."""
-    n = tree.n_dofs
+    block = frame.block
+    n = frame.tree.n_dofs
     for c in range(block.first[k], block.first[k + 1]):
         d, column = block.column_dof[c], block.column[c]
         for e in range(block.first[k], block.first[k + 1]):
@@ -281,14 +294,16 @@ def gather_block(tree, block, k):
 
 
 @inlined
-def is_across(tree, block, k):
+def is_across(frame, k):
     """Whether a block moves degrees of freedom that may not be on one chain."""
+    tree, block = frame.tree, frame.block
     return block.body[2 * k] < tree.n_bodies and block.body[2 * k + 1] < tree.n_bodies
 
 
 @sweep
-def start_neighbours(tree, block):
+def start_neighbours(frame):
     """Chains, and what blocks couple besides."""
+    tree, block = frame.tree, frame.block
     n = tree.n_dofs
     for p in range(n * n):
         block.is_near[p] = 0
@@ -303,9 +318,10 @@ def start_neighbours(tree, block):
 
 
 @sweep
-def list_near(tree, block, d, p):
+def list_near(frame, d, p):
     """The neighbours of d before it, in order, and what its elimination couples: all of them, by way of the last."""
-    n, first = tree.n_dofs, p
+    block = frame.block
+    n, first = frame.tree.n_dofs, p
     for i in range(d):
         if block.is_near[d * n + i] != 0:
             block.near[p] = i
@@ -318,18 +334,19 @@ def list_near(tree, block, d, p):
 
 
 @kernel
-def neighbours(tree, block):
+def neighbours(frame):
     """Which entries of H there are, those that elimination fills in included."""
+    tree, block = frame.tree, frame.block
     is_across_any = False
     for k in range(block.n):
-        if not is_across_any and is_across(tree, block, k):
+        if not is_across_any and is_across(frame, k):
             is_across_any = True
     n, p = tree.n_dofs, 0
     if is_across_any:
-        start_neighbours(tree, block)
+        start_neighbours(frame)
         for d in range(n - 1, -1, -1):
             block.near_first[d] = p
-            p = list_near(tree, block, d, p)
+            p = list_near(frame, d, p)
             block.near_last[d] = p
     else:
         for d in range(n):
@@ -341,9 +358,10 @@ def neighbours(tree, block):
 
 
 @sweep
-def start_H(tree, params, block):
+def start_H(frame):
     """H = M, and zero where something may come."""
-    n, nothing = tree.n_dofs, zero(params.world_dt[0])
+    tree, block = frame.tree, frame.block
+    n, nothing = tree.n_dofs, zero(frame.params.world_dt[0])
     for d in range(n):
         for p in range(block.near_first[d], block.near_last[d]):
             block.H[d * n + block.near[p]] = nothing
@@ -363,9 +381,10 @@ def less_times(h, a, b):
 
 
 @kernel
-def factor(tree, block):
+def factor(frame):
     """H = L^T diag L with unit L, in place; its diagonal becomes the inverse."""
-    n = tree.n_dofs
+    block = frame.block
+    n = frame.tree.n_dofs
     for d in range(n - 1, -1, -1):
         row, first, last = d * n, block.near_first[d], block.near_last[d]
         own = inverse_of(block.H[row + d])
@@ -380,9 +399,10 @@ def factor(tree, block):
 
 
 @sweep
-def solve(tree, block, x):
+def solve(frame, x):
     """x becomes H^-1 x."""
-    n = tree.n_dofs
+    block = frame.block
+    n = frame.tree.n_dofs
     for d in range(n - 1, -1, -1):
         for p in range(block.near_first[d], block.near_last[d]):
             i = block.near[p]

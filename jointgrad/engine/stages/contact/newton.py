@@ -49,8 +49,9 @@ FLAT = 0.05
 
 
 @inlined
-def has_spin(block, k):
+def has_spin(frame, k):
     """Whether the block after a point is its turning."""
+    block = frame.block
     return k + 1 < block.n and block.kind[k + 1] == SPIN
 
 
@@ -63,9 +64,10 @@ def undone(rate, dt):
 
 
 @sweep
-def start(tree, params, work, block):
+def start(frame):
     """y that leaves the velocities as they were before the step."""
-    dt = params.world_dt[0]
+    tree, work, block = frame.tree, frame.work, frame.block
+    dt = frame.params.world_dt[0]
     for b in range(tree.n_bodies):
         d = tree.dof[b]
         if tree.kind[b] == FREE:
@@ -78,43 +80,46 @@ def start(tree, params, work, block):
 
 
 @sweep
-def start_rows(tree, block):
+def start_rows(frame):
     """u of every block at the start; `level` is what sliding takes off the normal velocity."""
+    block = frame.block
     for k in range(block.n):
         u = block.b[k]
-        if block.kind[k] == POINT and tree.is_level != 0:
+        if block.kind[k] == POINT and frame.tree.is_level != 0:
             block.level[k] = level_speed(block.b[k], block.closing[k], block.friction[k])
             u = lifted(u, block.level[k], block.active[k])
-        block.u[k] = along_rows(block, k, u, block.y)
+        block.u[k] = along_rows(frame, k, u, block.y)
 
 
 # gradient and gains -----------------------------------------------------------------------------------------------------
 
 
 @sweep
-def evaluate(tree, block):
+def evaluate(frame):
     """Impulses and gains of every block at its u, and the gradient M y - J^T x."""
-    for d in range(tree.n_dofs):
+    block = frame.block
+    for d in range(frame.tree.n_dofs):
         block.gradient[d] = block.mass_y[d]
     for k in range(block.n):
         if block.kind[k] == BOUNDED:
             x, block.gain[k] = tie_gain(block.u[k], block.soft[k], block.low[k], block.high[k], block.active[k])
-            take_from(block, k, x, block.gradient)
+            take_from(frame, k, x, block.gradient)
         elif block.kind[k] == POINT:
-            if has_spin(block, k):
+            if has_spin(frame, k):
                 x, spin, block.gain[k], block.cross[k + 1], block.gain[k + 1] = turning_gain(
                     block.u[k], block.u[k + 1], block.soft[k], block.friction[k], block.active[k]
                 )
-                take_from(block, k + 1, spin, block.gradient)
+                take_from(frame, k + 1, spin, block.gradient)
             else:
                 x, block.gain[k] = point_gain(block.u[k], block.soft[k], block.friction[k], block.active[k])
-            take_from(block, k, x, block.gradient)
+            take_from(frame, k, x, block.gradient)
 
 
 @sweep
-def gains(block, k):
+def gains(frame, k):
     """D J of a block."""
-    if block.kind[k] == POINT and has_spin(block, k):
+    block = frame.block
+    if block.kind[k] == POINT and has_spin(frame, k):
         shift = block.first[k + 1] - block.first[k]
         for c in range(block.first[k], block.first[k + 1]):
             block.gained[c] = gained_with_back(
@@ -130,14 +135,15 @@ def gains(block, k):
 
 
 @sweep
-def factorise(tree, params, block):
+def factorise(frame):
     """The factor of H for the present gains."""
-    start_H(tree, params, block)
+    block = frame.block
+    start_H(frame)
     for k in range(block.n):
-        gains(block, k)
+        gains(frame, k)
     for k in range(block.n):
-        gather_block(tree, block, k)
-    factor(tree, block)
+        gather_block(frame, k)
+    factor(frame)
 
 
 @traced
@@ -162,10 +168,11 @@ def excess_of(left, whole):
 
 
 @sweep
-def excess(tree, params, block):
+def excess(frame):
     """Squared size of the gradient, beside what is small enough."""
+    params, block = frame.params, frame.block
     left, whole = zero(params.world_dt[0]), zero(params.world_dt[0])
-    for d in range(tree.n_dofs):
+    for d in range(frame.tree.n_dofs):
         left = plus_square(left, block.gradient[d], block.own_mass[d])
         whole = plus_slow(plus_product(whole, block.y[d], block.mass_y[d]), block.own_mass[d])
     return excess_of(left, whole)
@@ -175,8 +182,9 @@ def excess(tree, params, block):
 
 
 @sweep
-def look(tree, block, alpha, slope, curve):
+def look(frame, alpha, slope, curve):
     """Slope and curvature of the potential at alpha times the step; `slope` and `curve` are those of the masses."""
+    block = frame.block
     for k in range(block.n):
         if block.kind[k] == BOUNDED:
             slope, curve = tie_along(
@@ -191,7 +199,7 @@ def look(tree, block, alpha, slope, curve):
                 block.active[k],
             )
         elif block.kind[k] == POINT:
-            if has_spin(block, k):
+            if has_spin(frame, k):
                 slope, curve = turning_along(
                     slope, curve, block.u[k], block.u[k + 1], block.du[k], block.du[k + 1], alpha, block.soft[k],
                     block.friction[k], block.active[k],
@@ -235,12 +243,12 @@ def not_done(is_done):
 
 
 @sweep
-def search(tree, params, block, y_slope, curve, begun, still):
+def search(frame, y_slope, curve, begun, still):
     """How far to go along the step: near the minimum of the potential."""
     alpha, low, high, begun, is_done = begin_search(begun, still)
     looks = 0
     while looks < LOOKS and any_above(not_done(is_done), 0.5):
-        slope, bend = look(tree, block, alpha, mass_slope(y_slope, curve, alpha), curve)
+        slope, bend = look(frame, alpha, mass_slope(y_slope, curve, alpha), curve)
         alpha, low, high, is_done = narrowed(alpha, low, high, slope, bend, begun, is_done)
         looks += 1
     return alpha
@@ -271,14 +279,15 @@ def counted(count, still):
 
 
 @sweep
-def direction(tree, params, block):
+def direction(frame):
     """The step s = -H^-1 gradient, du = J s, and M s."""
-    for d in range(tree.n_dofs):
+    block = frame.block
+    for d in range(frame.tree.n_dofs):
         block.step[d] = minus(block.gradient[d])
-    solve(tree, block, block.step)
-    mass_times(tree, block, block.step, block.mass_step)
+    solve(frame, block.step)
+    mass_times(frame, block.step, block.mass_step)
     for k in range(block.n):
-        block.du[k] = along_rows(block, k, no_rows(block.u[k]), block.step)
+        block.du[k] = along_rows(frame, k, no_rows(block.u[k]), block.step)
 
 
 @traced
@@ -287,8 +296,9 @@ def no_rows(u):
 
 
 @sweep
-def advance_along(tree, block, alpha, still):
-    for d in range(tree.n_dofs):
+def advance_along(frame, alpha, still):
+    block = frame.block
+    for d in range(frame.tree.n_dofs):
         block.y[d] = gone(block.y[d], block.step[d], alpha, still)
         block.mass_y[d] = gone(block.mass_y[d], block.mass_step[d], alpha, still)
     for k in range(block.n):
@@ -296,19 +306,20 @@ def advance_along(tree, block, alpha, still):
 
 
 @sweep
-def iterate(tree, params, block, still):
+def iterate(frame, still):
     """One step of Newton's method."""
-    factorise(tree, params, block)
-    direction(tree, params, block)
-    nothing = zero(params.world_dt[0])
+    block = frame.block
+    factorise(frame)
+    direction(frame)
+    nothing = zero(frame.params.world_dt[0])
     y_slope, curve, begun = nothing, nothing, nothing
-    for d in range(tree.n_dofs):
+    for d in range(frame.tree.n_dofs):
         y_slope = plus_product(y_slope, block.step[d], block.mass_y[d])
         curve = plus_product(curve, block.step[d], block.mass_step[d])
         begun = plus_product(begun, block.step[d], block.gradient[d])
-    alpha = search(tree, params, block, y_slope, curve, begun, still)
-    advance_along(tree, block, alpha, still)
-    evaluate(tree, block)
+    alpha = search(frame, y_slope, curve, begun, still)
+    advance_along(frame, alpha, still)
+    evaluate(frame)
 
 
 @traced
@@ -324,11 +335,12 @@ def with_tangent3(x, step):
 
 
 @sweep
-def settle_tangents(tree, params, block):
+def settle_tangents(frame):
     """Derivatives are one step behind numbers: one more step, whole, for them alone."""
-    factorise(tree, params, block)
-    direction(tree, params, block)
-    for d in range(tree.n_dofs):
+    block = frame.block
+    factorise(frame)
+    direction(frame)
+    for d in range(frame.tree.n_dofs):
         block.y[d] = with_tangent(block.y[d], block.step[d])
     for k in range(block.n):
         block.u[k] = with_tangent3(block.u[k], block.du[k])
@@ -343,12 +355,13 @@ def reported(unsettled, count, still):
 
 
 @sweep
-def keep_impulses(block):
+def keep_impulses(frame):
+    block = frame.block
     for k in range(block.n):
         if block.kind[k] == BOUNDED:
             block.x[k] = tie_mode(block.u[k], block.soft[k], block.low[k], block.high[k], block.active[k])
         elif block.kind[k] == POINT:
-            if has_spin(block, k):
+            if has_spin(frame, k):
                 block.x[k], block.x[k + 1] = turning_mode(
                     block.u[k], block.u[k + 1], block.soft[k], block.friction[k], block.active[k]
                 )
@@ -357,19 +370,20 @@ def keep_impulses(block):
 
 
 @kernel
-def newton(tree, params, work, block):
+def newton(frame):
     """Leaves y, u and the impulses of the minimum."""
-    start(tree, params, work, block)
-    mass_times(tree, block, block.y, block.mass_y)
-    start_rows(tree, block)
-    evaluate(tree, block)
-    still, count, turn = excess(tree, params, block), zero(params.world_dt[0]), 0
+    tree, block = frame.tree, frame.block
+    start(frame)
+    mass_times(frame, block.y, block.mass_y)
+    start_rows(frame)
+    evaluate(frame)
+    still, count, turn = excess(frame), zero(frame.params.world_dt[0]), 0
     while turn < tree.iterations and any_above(still, 1.0):
-        iterate(tree, params, block, still)
+        iterate(frame, still)
         count = counted(count, still)
-        still = excess(tree, params, block)
+        still = excess(frame)
         turn += 1
     if tree.has_tangents != 0:
-        settle_tangents(tree, params, block)
-    keep_impulses(block)
+        settle_tangents(frame)
+    keep_impulses(frame)
     block.unsettled[0] = reported(block.unsettled[0], count, still)
