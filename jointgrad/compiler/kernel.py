@@ -2,7 +2,8 @@
 
 Run as they are, they work on lists (the no-compiler mode). Compiled, the same source is given other primitives: traced
 operators become SIMD code, tables become pointers. A @sweep is compiled into whoever calls it. A @kernel is compiled
-once, on its own, takes whole tables as arguments (named as in the schema), and is called through its address.
+once, on its own, takes a frame (`frame.work` is table work of the schema) and, where it reverses something, the cotangents
+in it (`bar.work` is table work_bar), and is called through its address.
 """
 
 from __future__ import annotations
@@ -51,9 +52,11 @@ class Inlined(Sweep):
 
 
 class Kernel(Sweep):
-    @property
-    def tables(self) -> list[str]:
-        return list(inspect.signature(self.fn).parameters)
+    def __init__(self, fn: Callable) -> None:
+        super().__init__(fn)
+        self.views = tuple(inspect.signature(fn).parameters)
+        if self.views not in (("frame",), ("frame", "bar")):
+            raise TypeError(f"kernel {fn.__name__} takes {self.views}, and should take (frame) or (frame, bar)")
 
 
 sweep, inlined, kernel = Sweep, Inlined, Kernel
@@ -105,7 +108,7 @@ class Library:
             kernel_ = stack.pop()
             if kernel_.__name__ not in self.kernels:
                 self.kernels[kernel_.__name__] = kernel_
-                stack += _called(kernel_.fn, Kernel)
+                stack += called(kernel_.fn, Kernel)
         self._loaded: dict[str, int] = {}
         self._callable: dict[str, Callable] = {}
 
@@ -116,7 +119,7 @@ class Library:
             current = stack.pop()
             if current not in found:
                 found.add(current)
-                stack += [k.__name__ for k in _called(self.kernels[current].fn, Kernel)]
+                stack += [k.__name__ for k in called(self.kernels[current].fn, Kernel)]
         return found
 
     def _key(self, name: str) -> tuple[str, bytes]:
@@ -179,13 +182,13 @@ class Library:
                 if helper is not None:
                     helper.terminate()
                     helper.wait()
-        n_tables = len(self.kernels[name].tables)
-        prototype = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * (2 + n_tables))
+        n_views = len(self.kernels[name].views)
+        prototype = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * (2 + n_views))
         function = prototype(self.address(name))
         slots = (ctypes.c_void_p * 2)()
         where = ctypes.addressof(slots)
         pointer = frame.integers.ctypes.data
-        arguments = (where, where + ctypes.sizeof(ctypes.c_void_p), *[pointer] * n_tables)
+        arguments = (where, where + ctypes.sizeof(ctypes.c_void_p), *[pointer] * n_views)
         keep = (slots, frame)
 
         def run() -> None:
@@ -209,7 +212,7 @@ def _announce() -> None:
         )
 
 
-def _called(fn: Callable, kind: type) -> list:
+def called(fn: Callable, kind: type) -> list:
     """Objects of a kind that a function, or a sweep or an inner function of it, refers to."""
     found = []
     for name in names_in(fn.__code__):
@@ -217,7 +220,7 @@ def _called(fn: Callable, kind: type) -> list:
         if isinstance(value, kind):
             found.append(value)
         elif isinstance(value, Sweep) and not isinstance(value, Kernel):
-            found += _called(value.fn, kind)
+            found += called(value.fn, kind)
     return found
 
 

@@ -59,6 +59,14 @@ class IntegersType(types.Type):
         super().__init__(name="List" if is_list else "Integers")
 
 
+class FrameType(types.Type):
+    """A frame, or the cotangents in it (view "bar"): the pointer to its integers. Tables are its attributes."""
+
+    def __init__(self, schema: Schema, view: str, pack: PackType) -> None:
+        self.schema, self.suffix, self.pack = schema, "" if view == "frame" else f"_{view}", pack
+        super().__init__(name=f"Frame({schema.name}.{view},{pack.name})")
+
+
 class TableType(types.Type):
     """All tables share one runtime value, the pointer to the frame's integers; the type says which fields they have."""
 
@@ -80,6 +88,7 @@ class _FieldModel(models.PrimitiveModel):
 
 
 @register_model(IntegersType)
+@register_model(FrameType)
 @register_model(TableType)
 class _PointerModel(models.PrimitiveModel):
     def __init__(self, dmm, fe):
@@ -101,10 +110,24 @@ def slot_of(builder, frame, index: int):
 
 
 @infer_getattr
+class _FrameAttributes(AttributeTemplate):
+    key = FrameType
+
+    def generic_resolve(self, frame, attr):
+        table = attr + frame.suffix
+        return TableType(frame.schema, table, frame.pack) if table in frame.schema.tables else None
+
+
+@lower_getattr_generic(FrameType)
+def _table(context, builder, ty, frame, attr):
+    return frame
+
+
+@infer_getattr
 class _TableAttributes(AttributeTemplate):
     key = TableType
 
-    def generic_resolve(self, table, attr):
+    def generic_resolve(self, table, attr):  # type: ignore[override]
         width = table.schema.tables[table.table].get(attr)
         if width is None:
             return None
@@ -205,7 +228,7 @@ def flat_packs(context, builder, ty, value, pack):
     if isinstance(ty, types.BaseTuple):
         return [
             p
-            for k, t in enumerate(ty.types)
+            for k, t in enumerate(ty.types)  # type: ignore[attr-defined]
             for p in flat_packs(context, builder, t, builder.extract_value(value, k), pack)
         ]
     if isinstance(ty, PackType):
