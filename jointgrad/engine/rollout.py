@@ -703,6 +703,9 @@ UNSETTLED = 4.0
 def _warn_of_sweeps(trajectory: Trajectory) -> None:
     """Say so where contacts were not solved: bodies sink into each other there."""
     found = trajectory._settling
+    if trajectory.model.topology.tree["is_implicit"]:
+        _warn_of_iterations(trajectory)
+        return
     if not len(found) or not found[:, 0].max() > UNSETTLED:
         return
     env, model = int(np.argmax(found[:, 0])), trajectory.model
@@ -712,6 +715,19 @@ def _warn_of_sweeps(trajectory: Trajectory) -> None:
         "into each other; a heavy body on a light one, or a long chain of contacts, needs more: contact=jg.Impulse(sweeps=...)",
         UnsettledWarning,
     )
+
+
+def _warn_of_iterations(trajectory: Trajectory) -> None:
+    """Say so where Newton's method did not converge: there is no implicit gradient of such a step."""
+    lost = trajectory._settling[:, 0]
+    if len(lost) and lost.max() > 0:
+        env = int(np.argmax(lost))
+        warn_caller(
+            f"the contacts of {int(lost.sum())} steps were not solved in {trajectory.model.topology.tree['iterations']} iterations "
+            f"(most in environment {env}: {int(lost[env])}); the gradient of these steps is not exact: give contacts more "
+            "compliance, or jg.Implicit(iterations=...) more",
+            UnsettledWarning,
+        )
 
 
 def _explanation(trajectory: Trajectory) -> str:

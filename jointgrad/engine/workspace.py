@@ -59,8 +59,8 @@ TREE = {
     # couplings are written out
     "has_impulses": SCALAR, "has_soft_contact": SCALAR, "sweeps": SCALAR, "is_cone": SCALAR, "most_touches": SCALAR,
     "most_blocks": SCALAR, "most_couplings": SCALAR, "has_matrix": SCALAR,
-    # the convex law: whether it is asked for, iterations at most, whether sliding bodies stay level (convex_law.py); whether numbers
-    # carry tangents. The chain of a degree of freedom: those before it that it moves with, a free root's six included
+    # the convex law: whether it is asked for, iterations at most, whether sliding bodies stay level (convex_law.py); whether
+    # numbers carry tangents. The chain of a degree of freedom: those before it that it moves with, a free root's six included
     "is_implicit": SCALAR, "iterations": SCALAR, "is_level": SCALAR, "has_tangents": SCALAR,
     "chain_first": INTEGERS, "chain": INTEGERS,
     # tendons: sums of coordinates. tendon_first is each one's first term, and at the end the number of terms
@@ -155,6 +155,8 @@ BLOCK = {
     # velocities along rows, along a step, gains (of turning on its point: cross), what sliding takes off; what impulses add to
     # the velocities (of a free root: its motion), momentum of that, the gradient, a step and its momentum
     "u": 3, "du": 3, "gain": 9, "cross": 9, "level": 1, "y": 1, "mass_y": 1, "gradient": 1, "step": 1, "mass_step": 1,
+    # the squared gradient that is left, beside what is small enough
+    "excess": 1,
     # how far the sweeps were from settled, smoothed over steps (settling.py): at worst, at present, and which pair
     "unsettled": 3,
 }  # fmt: skip
@@ -310,7 +312,7 @@ def _block_rows(tree: Mapping[str, Any]) -> dict[str, int]:
     rows |= dict.fromkeys(("motion", "pulled_motion", "Y_body", "composite", "composite_bar", "root"), bodies)
     rows |= dict.fromkeys(("Y", "W"), sides * tree["most_dofs"])
     rows |= dict.fromkeys(("pushed", "free", "rate", "speed", "pulled", "pulled_speed"), dofs)
-    rows |= dict.fromkeys(("share", "balance", "unsettled", "square"), 1 if blocks else 0)
+    rows |= dict.fromkeys(("share", "balance", "unsettled", "square", "excess"), 1 if blocks else 0)
     rows |= {"lightness": tree["n_trees"] + 1}
     rows |= _joint_space_rows(tree)
     return rows | {"effort": sides * tree["most_path"], "x": history + blocks, "side": history, "e": trials}

@@ -55,8 +55,8 @@ class Implicit:
     """Contact solved to the end: a regularised convex problem with friction cones, solved by Newton's method in joint space and
     differentiated by the implicit function theorem (docs/contact.md).
 
-    A point gives `compliance` times what its bodies would answer if nothing held them (a pure number, the same for a mouse and an
-    elephant), and `softness` (1/kg), which knows no masses; rows of joints give the same share of what each joint would answer alone.
+    A point gives `compliance` times what its bodies would answer if nothing held them (a pure number, the same for a mouse and
+    an elephant), and `softness` (1/kg), which knows no masses; rows of joints give the same share of what each would answer alone.
     `baumgarte`, `margin` and `max_push_out_speed` are those of `Impulse`. `iterations` is how many steps of Newton's
     method an environment may take; one that needs more is reported. `is_level` takes off what a convex cone adds to the normal
     velocity of a sliding body, which else hops; without it, the law is MuJoCo's.

@@ -57,9 +57,10 @@ def responses(frame, k):
 
 @sweep
 def gives(frame):
-    """R of every row."""
+    """R of every row; D says which rows take part."""
     block = frame.block
     for k in range(block.n):
+        block.D[k] = block.active[k]
         if is_of_joints(frame, k):
             block.soft[k] = joint_give(block.give[k], responses(frame, k), block.active[k])
         else:

@@ -386,4 +386,5 @@ def newton(frame):
     if tree.has_tangents != 0:
         settle_tangents(frame)
     keep_impulses(frame)
+    block.excess[0] = still
     block.unsettled[0] = reported(block.unsettled[0], count, still)
