@@ -459,6 +459,21 @@ class Trajectory:
             **wanted(self._outputs), interval=self._schedule.interval if self._schedule else 1,
         )  # fmt: skip
 
+    @property
+    def unsolved(self) -> np.ndarray:
+        """Per environment, steps whose contact problem Newton's method did not solve (of contact=Implicit; else none): their
+        gradient is not exact."""
+        if not self.model.topology.tree["is_implicit"] or not len(self._settling):
+            return np.zeros(self._inputs.batch, dtype=int)
+        return self._settling[:, 0].astype(int)
+
+    @property
+    def iterations(self) -> np.ndarray:
+        """Per environment, iterations of Newton's method (of contact=Implicit; else none): in all steps, and in the worst."""
+        if not self.model.topology.tree["is_implicit"] or not len(self._settling):
+            return np.zeros((self._inputs.batch, 2), dtype=int)
+        return self._settling[:, 1:].astype(int)
+
     def _describe(self, one: Worker, first: int, last: int) -> None:
         """What every pass over this motion has in common."""
         i = self._inputs
