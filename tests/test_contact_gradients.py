@@ -42,6 +42,8 @@ UNITS = {"force": 10.0, "u": 10.0}
 class ContactCase(Case):
     """Differences within one signature, of entries that may move both ways; every environment has its own parameters."""
 
+    DIGITS = 4e-14  # what rounding leaves of a motion
+
     def movable(self, name: str) -> np.ndarray:
         """Entries that are not at the edge of what they may be, in no environment."""
         value = self.inputs[name].reshape(self.batch, -1)
@@ -91,7 +93,7 @@ class ContactCase(Case):
         largest = [
             np.abs(np.moveaxis(self.bars[o] * x, 1, 0)).reshape(self.batch, -1).max(1) for o, x in self.own.items()
         ]
-        return 4e-14 * self.steps * sum(largest)
+        return self.DIGITS * self.steps * sum(largest)
 
     def differences_at(self, places: list[tuple[str, int, int]], h: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """d loss / d entry for places (name, environment, entry), by steps h; and whether the signature holds."""

@@ -29,6 +29,17 @@ from jointgrad.model.arrays import PARAMS
 LAWS = ("implicit", "implicit bounce")
 
 
+# a velocity of 1 m/s is known to 1e-16; impulses are velocities divided by a compliance of 1e-2, and of 1e-4 where points
+# resist turning
+DIGITS = 4e-11
+
+
+def check_implicit(case: ContactCase, most: int) -> None:
+    case.DIGITS = DIGITS
+    assert case.rollout().unsolved.sum() == 0
+    check(case, most)
+
+
 @functools.cache
 def tangle(base: str) -> ContactCase:
     model = tangled(3 if base == "free" else 5, base, contact=jg.Implicit()).replace({"world.baumgarte": 0.02})
@@ -39,9 +50,7 @@ def tangle(base: str) -> ContactCase:
 @pytest.mark.parametrize("base", ["free", "fixed"])
 def test_tangle(base):
     """Every kind of pair, tie and joint in one problem, springs beside; lanes with other contact sets."""
-    case = tangle(base)
-    assert case.rollout().unsolved.sum() == 0
-    check(case, most=3)
+    check_implicit(tangle(base), most=3)
 
 
 @pytest.mark.parametrize("kinds", KINDS, ids="-".join)
@@ -52,12 +61,12 @@ def test_pair(kinds, law):
     model, q, qd = pair_states(*kinds, law)
     case = contact_case(model, q, qd)
     assert len(set(case.signatures)) >= 2
-    check(case, most=3)
+    check_implicit(case, most=3)
 
 
 @pytest.mark.parametrize("which", ["joints", "narrow", "loops"])
 def test_ties(which):
-    check(tie_case(which, 1, jg.Implicit()), most=8)
+    check_implicit(tie_case(which, 1, jg.Implicit()), most=8)
 
 
 def test_restrained_bounces():
@@ -72,7 +81,7 @@ def test_restrained_bounces():
             found += [first + k for k in range(4) if share[k] < 0.999]
     assert len(found) >= 3, len(found)
     rows = [*found[:3], next(k for k in range(400) if k not in found)]
-    check(contact_case(model, state.q[rows], state.qd[rows]), most=3)
+    check_implicit(contact_case(model, state.q[rows], state.qd[rows]), most=3)
 
 
 @pytest.mark.parametrize("which", ["laikago", "loops", "box-box-implicit", "capsule-plane-implicit bounce"])
@@ -84,6 +93,7 @@ def test_fifty_steps(which):
         case = tie_case(which, 50, jg.Implicit())
     else:
         case = fifty(which)
+    case.DIGITS = DIGITS
     gradient = case.backward(case.rollout())
     wrong, skipped = case.compare({name: gradient[name] for name in LONG if gradient[name].any()}, most=1)
     print(f"skipped {100 * skipped:.1f} %")

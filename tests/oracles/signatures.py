@@ -110,6 +110,10 @@ def _clamps(one) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
             table("block.b")[:n][point, 0, 0],
             np.hypot(*np.moveaxis(table("block.closing")[:n][point, 1:, 0], 1, 0)),
         )
+        # and whether a point bounces, or parts faster
+        rows = [tree["pair_row"][_list(one, "touch.pair", i + 1)[i]] for i in source[point]]
+        bounce = -table("params.pair_restitution")[rows, 0, 0] * table("block.approach")[:n][point, 0, 0]
+        clamped[:, point, 1] += (2 * (table("block.closing")[:n][point, 0, 0] - b > bounce + 1e-13)).astype(np.int8)
         clamped[:, point, 2] += (2 * (b < 0) + 4 * (slip > friction[point, 0] * np.maximum(-b, 0))).astype(np.int8)
     # what was asked of a point: it bounces or parts, from below the surface or above; bounces that were restrained
     gap, approach = table("touch.gap")[source[point], 0, 0], table("block.approach")[:n][point, 0, 0]

@@ -39,8 +39,8 @@ from .joint_space import (
 )
 from .paths import BOUNDED, POINT, SPIN
 
-# what is left of the gradient, as a velocity beside that which impulses give: enough for the implicit function theorem
-TOLERANCE = 1e-10
+# what is left of the gradient, as a velocity beside that which impulses give; and what is enough where rounding allows no less
+TOLERANCE, ENOUGH = 1e-12, 1e-9
 # m/s: and beside this where they give nothing
 SLOW = 1e-3
 # looks along a step at most, and how flat the potential is where one is content, beside where it began
@@ -165,6 +165,24 @@ def plus_slow(total, mass):
 def excess_of(left, whole):
     """More than 1 where a lane is not there yet."""
     return left * inverse(whole) * (1.0 / (TOLERANCE * TOLERANCE))
+
+
+@traced
+def goes_on(excess, before):
+    """2 where a lane has to go on, else 0. It is also there when little is left, and rounding keeps it from getting any less."""
+    is_stuck = select(excess < (ENOUGH / TOLERANCE) ** 2, select(excess > 0.1 * before, 1.0, 0.0), 0.0)
+    return select(excess > 1.0, 2.0 - 2.0 * is_stuck, 0.0)
+
+
+@traced
+def is_unsolved(excess):
+    """More than 1 where a lane is not there in the end."""
+    return excess * (TOLERANCE / ENOUGH) ** 2
+
+
+@traced
+def endless(anything):
+    return 1e300 + 0.0 * anything
 
 
 @sweep
@@ -377,14 +395,17 @@ def newton(frame):
     mass_times(frame, block.y, block.mass_y)
     start_rows(frame)
     evaluate(frame)
-    still, count, turn = excess(frame), zero(frame.params.world_dt[0]), 0
+    left, count, turn = excess(frame), zero(frame.params.world_dt[0]), 0
+    still = goes_on(left, endless(count))
     while turn < tree.iterations and any_above(still, 1.0):
         iterate(frame, still)
         count = counted(count, still)
-        still = excess(frame)
+        before = left
+        left = excess(frame)
+        still = goes_on(left, before)
         turn += 1
     if tree.has_tangents != 0:
         settle_tangents(frame)
     keep_impulses(frame)
-    block.excess[0] = still
-    block.unsettled[0] = reported(block.unsettled[0], count, still)
+    block.excess[0] = is_unsolved(left)
+    block.unsettled[0] = reported(block.unsettled[0], count, block.excess[0])
