@@ -184,6 +184,8 @@ class Problem:
     def matrix(self, lane: int) -> np.ndarray:
         """A on the rows that take part."""
         rows = np.flatnonzero(self.D[..., lane].reshape(-1) > 0)
+        if not len(rows):
+            return np.zeros((0, 0))
         E, F = self._joint_space(lane) if self.model.topology.tree["is_implicit"] else self._factors(lane)
         return E[rows] @ F[rows].T + np.diag(self.soft[..., lane].reshape(-1)[rows])
 

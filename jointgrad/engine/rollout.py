@@ -463,16 +463,17 @@ class Trajectory:
     def unsolved(self) -> np.ndarray:
         """Per environment, steps whose contact problem Newton's method did not solve (of contact=Implicit; else none): their
         gradient is not exact."""
-        if not self.model.topology.tree["is_implicit"] or not len(self._settling):
-            return np.zeros(self._inputs.batch, dtype=int)
-        return self._settling[:, 0].astype(int)
+        return self._newton()[..., 0]
 
     @property
     def iterations(self) -> np.ndarray:
         """Per environment, iterations of Newton's method (of contact=Implicit; else none): in all steps, and in the worst."""
-        if not self.model.topology.tree["is_implicit"] or not len(self._settling):
-            return np.zeros((self._inputs.batch, 2), dtype=int)
-        return self._settling[:, 1:].astype(int)
+        return self._newton()[..., 1:]
+
+    def _newton(self) -> np.ndarray:
+        has = self.model.topology.tree["is_implicit"] and len(self._settling)
+        found = (self._settling if has else np.zeros((self._inputs.batch, 3))).astype(int)
+        return found if self._inputs.is_batched else found[0]
 
     def _describe(self, one: Worker, first: int, last: int) -> None:
         """What every pass over this motion has in common."""

@@ -1,6 +1,7 @@
 """Points that touch, limits, dry friction, loops -> what impulses add to the rates (Qiao 2021, sec. 4.2).
 
-All rows of a world are one problem, solved by a fixed number of sweeps; its reverse is exact for what was computed.
+All rows of a world are one problem. It is solved by a fixed number of sweeps, whose reverse is exact for what was computed, or
+as a convex one to the end (implicit.py; its pieces: convex_law.py, joint_space.py, newton.py, bounces.py, implicit_margins.py).
 The pieces: paths.py (how trees answer), rows.py and ties.py (the problem), gauss_seidel.py (its solution and the same
 backwards), clamps.py (the bounds in it), running_sums.py (the same for many contacts), settling.py (whether the sweeps were
 enough), energy.py (bounces do no work), response.py (impulses to rates, and back to inertias), pulls.py (back to rows and
@@ -33,7 +34,9 @@ WRITES = (
     "block.rows", "block.effort", "block.at_root", "block.answer", "block.weight", "block.weight2", "block.closing",
     "block.approach", "block.A", "block.b", "block.give", "block.lightness", "block.soft", "block.low", "block.high",
     "block.friction", "block.active", "block.D", "block.G", "block.start", "block.x", "block.side", "block.pushed", "block.motion",
-    "block.share", "block.whole", "block.balance", "block.unsettled", "work.kick",
+    "block.share", "block.whole", "block.balance", "block.unsettled", "block.column", "block.gained", "block.composite",
+    "block.mass", "block.own_mass", "block.H", "block.u", "block.du", "block.gain", "block.cross", "block.level", "block.y",
+    "block.mass_y", "block.gradient", "block.step", "block.mass_step", "block.excess", "work.kick",
 )  # fmt: skip
 
 

@@ -15,7 +15,14 @@ from ...at_points import at_point, give_to_point
 from ...operators import plus, zero, zero3, zero6, zero18
 from .paths import BOUNDED, IN_FIRST, POINT, joined, three
 from .response import free_rates, together
-from .rows import point_demand_adjoint, point_rows_adjoint, spin_demand_adjoint, spin_rows_adjoint, with_approach
+from .rows import (
+    bouncing_compliance_adjoint,
+    point_demand_adjoint,
+    point_rows_adjoint,
+    spin_demand_adjoint,
+    spin_rows_adjoint,
+    with_approach,
+)
 from .ties import (
     connect_demand_adjoint,
     friction_bounds_adjoint,
@@ -152,7 +159,15 @@ def point_adjoint(frame, bar, k):
     give_to_point(frame, bar.touch.friction, bar.params.pair_friction, i, row, bar.block.friction[k][0])
     accumulate(bar.params.pair_torsion, row, bar.block.friction[k][1])
     accumulate(bar.params.pair_rolling, row, bar.block.friction[k][2])
-    accumulate(bar.params.pair_compliance, row, bar.block.give[k][0])
+    compliance_bar = bar.block.give[k][0]
+    if tree.is_implicit != 0:
+        compliance_bar, restitution_bar = bouncing_compliance_adjoint(
+            params.pair_compliance[row],
+            at_point(frame, touch.restitution, params.pair_restitution, i, row),
+            compliance_bar,
+        )
+        give_to_point(frame, bar.touch.restitution, bar.params.pair_restitution, i, row, restitution_bar)
+    accumulate(bar.params.pair_compliance, row, compliance_bar)
     accumulate(bar.params.pair_softness, row, bar.block.give[k][1])
 
 
