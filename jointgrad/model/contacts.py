@@ -73,13 +73,10 @@ def _solver(law: Law | None, others: list[Impulse | Implicit]) -> Impulse | Impl
         raise ModelError(
             "Impulse and Implicit contacts in one world: all contacts are solved together, so give them the same law"
         )
-    if laws and isinstance(laws[0], Implicit):
-        asked = {(one.iterations, one.is_level) for one in laws}
-    else:
-        asked = {(one.sweeps, one.cone, one.form) for one in laws}
+    asked = {one.solver for one in laws}
     if len(asked) > 1:
         raise ModelError(
-            f"impulse laws of one world ask for different ones of (sweeps, cone, form): {', '.join(map(str, sorted(asked)))}; "
+            f"laws of one world ask for different ones of {laws[0].SOLVER}: {', '.join(map(str, sorted(asked)))}; "
             "all contacts are solved together, so give them the same"
         )
     return laws[0] if laws else Impulse()

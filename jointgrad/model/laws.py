@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from .arrays import ANDERSSON, BROWN, COULOMB, HOLLARS, IMPULSE
 from .ranges import check_form
@@ -40,6 +41,14 @@ class Impulse:
     form: str = "auto"
     compliance: float = 1e-5
 
+    # what all laws of a world must agree on
+    SOLVER: ClassVar[str] = "(sweeps, cone, form)"
+
+    @property
+    def solver(self) -> tuple:
+        """How the world's contacts are solved together."""
+        return self.sweeps, self.cone, self.form
+
     @property
     def code(self) -> int:
         """The law's number in the engine."""
@@ -69,6 +78,13 @@ class Implicit:
     max_push_out_speed: float = 2.0
     iterations: int = 50
     is_level: bool = True
+
+    SOLVER: ClassVar[str] = "(iterations, is_level)"
+
+    @property
+    def solver(self) -> tuple:
+        """How the world's contacts are solved together."""
+        return self.iterations, self.is_level
 
     @property
     def code(self) -> int:

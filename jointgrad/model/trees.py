@@ -71,7 +71,8 @@ def _paths(tree: dict[str, Any]) -> dict[str, Any]:
 
 def chains(tree: dict[str, Any]) -> dict[str, Any]:
     """Of every degree of freedom, those before it between it and its root, a free root's own included."""
-    n, above = tree["n_bodies"], [[] for _ in range(tree["n_dofs"])]
+    n = tree["n_bodies"]
+    above: list[list[int]] = [[] for _ in range(tree["n_dofs"])]
     whole: list[list[int]] = []  # of each body, with its own
     for b in range(n):
         whole.append(list(whole[tree["parent"][b]]) if tree["parent"][b] < n else [])

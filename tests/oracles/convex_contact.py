@@ -1,7 +1,8 @@
 """Truths for the convex law of contact that share no code with it.
 
 `solved` minimises the dual problem, over impulses in their cones, by accelerated projected gradients on dense matrices.
-`equal_mujoco` is MuJoCo with the same problem: its regulariser R is that of our softness, its reference acceleration our stabilisation.
+`equal_mujoco` is MuJoCo with the same problem: its regulariser R is that of our softness, its reference acceleration that of our
+stabilisation.
 """
 
 from __future__ import annotations

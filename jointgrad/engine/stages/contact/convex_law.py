@@ -88,7 +88,8 @@ def along(x, gain, step):
 @traced
 def point_along(slope, curve, u, step, alpha, R, friction, active):
     moved = tuple(x + alpha * s for x, s in zip(u, step, strict=True))
-    first, second = along(*point_gain_of(moved, R, friction, active), step)
+    x, gain = point_gain_of(moved, R, friction, active)
+    first, second = along(x, gain, step)
     return slope + first, curve + second
 
 
@@ -202,7 +203,8 @@ def tie_gain(u, R, low, high, active):
 @traced
 def tie_along(slope, curve, u, step, alpha, R, low, high, active):
     moved = tuple(x + alpha * s for x, s in zip(u, step, strict=True))
-    first, second = along(*tie_gain_of(moved, R, low, high, active), step)
+    x, gain = tie_gain_of(moved, R, low, high, active)
+    first, second = along(x, gain, step)
     return slope + first, curve + second
 
 
