@@ -246,10 +246,6 @@ WORLDS = {
         lambda: arm().compile(contact=jg.Spring(exponent=0.0)),
         ["exponent", "Spring", "more than zero"],
     ),
-    "unknown option of a pair": (
-        lambda: jg.World().pair("a", "b", fricton=1.0),
-        ['"fricton"', 'did you mean "friction"'],
-    ),
     "pair without names": (lambda: jg.World().pair(None, "b"), ["first of a pair", "None"]),
     "kind of a shape": (lambda: jg.Shape("ball"), ['"ball"', "sphere, capsule"]),
     "role of a shape": (

@@ -59,6 +59,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _answered(given: list[str]) -> int:
     """The exit code; what is wrong with the input is one line."""
+    if given == ["--version"]:
+        print(f"jointgrad {__version__}")
+        return 0
     try:
         require({"tyro": "tyro"}, "demo")
         return _run(given)
