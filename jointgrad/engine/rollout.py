@@ -689,7 +689,7 @@ class _Reverse:
         i, t = self.inputs, self.trajectory
         n_lanes = lanes_for(self.model, i.batch)
         t._pass("rollout_adjoint", lambda: worker(self.model, schedule=self.schedule, n_lanes=n_lanes), self.describe)
-        found: dict[str, np.ndarray] = {}
+        found: dict[str, Any] = {}
         if "state" in self.wrt:
             found["q"], found["qd"] = t._public(self.q0_bar, 0), t._public(self.qd0_bar, 0)
         if self.u_bar is not None:

@@ -267,11 +267,11 @@ class Description:
         max_contacts: int | None = None,
     ) -> Model:
         """This robot alone in a world, ready to run: time step dt (s), gravity (m/s^2), density (kg/m^3) and viscosity (Pa s) of
-        what is around it, and the rest as in `World.compile`. What is not given comes from the file the robot came from, else it is that
-        of a World."""
+        what is around it, and the rest as in `World.compile`. What is not given comes from the file the robot came from, else it
+        is that of a World."""
         from .world import World
 
-        given = {"dt": dt, "gravity": gravity, "density": density, "viscosity": viscosity}
+        given: dict[str, Any] = {"dt": dt, "gravity": gravity, "density": density, "viscosity": viscosity}
         names = {"dt": "timestep"}
         chosen = {k: self.options.get(names.get(k, k)) if v is None else v for k, v in given.items()}
         world = World(**{k: v for k, v in chosen.items() if v is not None})
