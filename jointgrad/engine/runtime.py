@@ -228,7 +228,9 @@ def checked(
     """A float64 array of the given shape (words stand for any size), else one clear error. Values are not looked at."""
     array = value if type(value) is np.ndarray else as_array(name, value)
     if array.dtype != np.float64:
-        raise InputError(f"{name} has dtype {array.dtype}, but must be float64: pass {name}.astype(float)")
+        if array.dtype.kind not in "fiu":
+            raise InputError(f"{name} has dtype {array.dtype}, but must hold real numbers: pass {name}.astype(float)")
+        array = array.astype(np.float64)
     if array.shape != shape and not _fits(array.shape, shape):
         wanted = "(" + ", ".join(map(str, shape)) + ("," if len(shape) == 1 else "") + ")"
         more = hint(array.shape) if hint else ""
