@@ -38,6 +38,7 @@ _HOME = {
     "ModelError": "model.errors",
     "InputError": "model.errors",
     "SimulationError": "model.errors",
+    "HintWarning": "model.errors",
     "UnsupportedWarning": "model.errors",
     "UnphysicalWarning": "model.errors",
     "UnsettledWarning": "model.errors",
@@ -131,6 +132,7 @@ if TYPE_CHECKING:
     from .model.constraints import Weld as Weld
     from .model.description import Description as Description
     from .model.description import Shape as Shape
+    from .model.errors import HintWarning as HintWarning
     from .model.errors import InputError as InputError
     from .model.errors import ModelError as ModelError
     from .model.errors import SimulationError as SimulationError

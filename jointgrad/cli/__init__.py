@@ -8,8 +8,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
-from typing import Literal
+from typing import Any, Literal
 
 from .. import __version__
 from ..usage import UsageError, require

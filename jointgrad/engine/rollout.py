@@ -28,6 +28,7 @@ from ..model.tables import table
 from .contact_records import source_names
 from .gradients import MEANINGS, Exact, Meaning
 from .gradients.segments import Bars
+from .hints import hint
 from .runtime import (
     CHUNK,
     Lent,
@@ -337,6 +338,7 @@ def rolled_out(
         if on_nan == "raise":
             raise SimulationError(_explanation(trajectory))
     if warns:
+        hint(model, inputs.q)
         _warn_of_sweeps(trajectory)
     if is_guarded:
         trajectory._inputs = inputs.guarded((trajectory._q[0], trajectory._qd[0]) if keep else None, u)
