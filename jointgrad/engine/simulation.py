@@ -10,6 +10,7 @@ import numpy as np
 from ..model.arguments import check_flag, checked_count, default_threads, shown
 from ..model.arrays import Model, State, checked_model
 from ..model.errors import InputError
+from .hints import hint
 from .rollout import Trajectory, check_options, further_state, known_motion, rolled_out
 from .runtime import (
     CHUNK,
@@ -120,6 +121,7 @@ class Simulation:
             start = self._start if state is None else state
             self._more[...] = further_state(self.model, start, q.shape[:1] if self._is_batched else (), len(q))
         self.steps = 0
+        hint(self.model, self._q)
         if self._record is not None:
             self._record.forget()
 
