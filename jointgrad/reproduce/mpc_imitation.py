@@ -132,11 +132,12 @@ def run(settings: Settings, out: Path, say: Callable[[str], None] = print) -> di
         "QP (OSQP, released)": lambda: ConvexMPC(robot, solver="osqp", horizon="frozen", whole=True),
     }
     for label, name in pupils.items():
-        makers[label] = lambda name=name: NetworkMPC(robot, network=load_network(_file(out, name)))
+        makers[label] = lambda name=name: NetworkMPC(robot, network=load_network(_file(out, name)))  # type: ignore[misc]
     for engine in ("jointgrad", "mujoco"):
         for label, make in makers.items():
             found = kept.part(
-                f"{label}, {engine}", lambda make=make, engine=engine: judged(make, robot, engine, settings)
+                f"{label}, {engine}",
+                lambda make=make, engine=engine: judged(make, robot, engine, settings),  # type: ignore[misc]
             )
             say(_row(f"{label}, {engine}", found, settings.walks))
     _draw({k: v for k, v in kept.parts.items() if "falls" in v and "walks" in v}, out)
@@ -181,7 +182,8 @@ def _learn(
         np.savez(data, seen=np.array(lessons.seen), taught=np.array(lessons.taught))
         kept.parts.pop(name, None)
         kept.part(
-            name, lambda falls=falls, missed=missed: {"lessons": len(lessons.seen), "falls": falls, "missed": missed}
+            name,
+            lambda falls=falls, missed=missed: {"lessons": len(lessons.seen), "falls": falls, "missed": missed},  # type: ignore[misc]
         )
         say(
             f"{name}: {len(lessons.seen)} lessons, forces off by {100 * missed:.2f} % of the weight; {falls} falls while collecting"
