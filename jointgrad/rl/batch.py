@@ -78,11 +78,21 @@ class Batch:
     def _moved(self, action: np.ndarray) -> tuple[State, dict[str, np.ndarray], np.ndarray]:
         """States and outputs after an action was held, and where numbers would not stay finite."""
         now, task = self.now, self.task
+        loads = tuple(name for name in task.outputs if name in LOADS)
         motion = rollout(
-            self.model, State(now.q, now.qd), action[None], hold=task.hold, outputs=task.outputs, threads=self.threads,
+            self.model, State(now.q, now.qd), action[None], hold=task.hold, outputs=loads, threads=self.threads,
             on_nan="freeze", keep=False,
         )  # fmt: skip
-        return motion.last, {name: motion.outputs[name][-1] for name in task.outputs}, motion.status >= 0
+        found = {name: motion.outputs[name][-1] for name in loads} | self._placed(motion.last)
+        return motion.last, found, motion.status >= 0
+
+    def _placed(self, state: State) -> dict[str, np.ndarray]:
+        """Outputs of states, whatever step led there: asked of the last one alone, for every one costs."""
+        names = tuple(name for name in self.task.outputs if name not in LOADS)
+        if not names:
+            return {}
+        found = rollout(self.model, state, steps=0, outputs=names, threads=self.threads, keep=False).outputs
+        return {name: found[name][0] for name in names}
 
     def _checked(self, action: Any, idle: np.ndarray | None) -> np.ndarray:
         # a copy: the moment keeps it, and the caller may write the next one into the same array
@@ -113,9 +123,7 @@ class Batch:
         names = self.task.outputs
         if not names:
             return {}
-        placed = [name for name in names if name not in LOADS]
-        seen = rollout(self.model, state, steps=0, outputs=placed, threads=self.threads, keep=False).outputs
-        found = {name: self.now.outputs[name].copy() for name in names}
+        placed, found = self._placed(state), {name: self.now.outputs[name].copy() for name in names}
         for name in names:
-            found[name][chosen] = 0.0 if name in LOADS else seen[name][0][chosen]
+            found[name][chosen] = placed[name][chosen] if name in placed else 0.0
         return found

@@ -78,7 +78,7 @@ class DifferentiableTask:
         task = self.task
         action = action.to(before.q.dtype)
         motion = self.simulator.rollout(
-            before.q, before.qd, action[None], hold=task.hold, params=self.params, outputs=task.outputs, only_last=True
-        )
-        outputs = {name: motion.outputs[name][-1] for name in task.outputs}
-        return Moment(motion.q, motion.qd, action, before.age + 1, outputs, before.goal)
+            before.q, before.qd, action[None], hold=task.hold, params=self.params, outputs=task.outputs, only_last=True,
+            outputs_at="last",
+        )  # fmt: skip
+        return Moment(motion.q, motion.qd, action, before.age + 1, motion.outputs, before.goal)
