@@ -14,7 +14,7 @@ from ..engine.rollout import LOADS, rollout
 from ..engine.runtime import check_finite, checked
 from ..model.arrays import Model, State
 from ..model.errors import InputError
-from .randomise import Randomisation
+from .randomise import Randomisation, late
 from .task import Moment, Task, total
 
 # age of an environment before its first episode
@@ -42,6 +42,7 @@ class Batch:
         self.model: Model = task.model
         self.now: Moment = task.blank(count)._replace(age=np.full(count, NOT_BEGUN))
         self._params: dict[str, np.ndarray] = {}
+        self._delays = np.zeros(count, dtype=np.int64)
 
     def observe(self) -> np.ndarray:
         """What policies see; an array of its own, whatever the task gives."""
@@ -79,10 +80,19 @@ class Batch:
         """States and outputs after an action was held, and where numbers would not stay finite."""
         now, task = self.now, self.task
         loads = tuple(name for name in task.outputs if name in LOADS)
+        u, hold = action[None], task.hold
+        if self._delays.any():
+            u, hold = late(now.action, action, self._delays, hold), 1
         motion = rollout(
-            self.model, State(now.q, now.qd), action[None], hold=task.hold, outputs=loads, threads=self.threads,
-            on_nan="freeze", keep=False,
-        )  # fmt: skip
+            self.model,
+            State(now.q, now.qd),
+            u,
+            hold=hold,
+            outputs=loads,
+            threads=self.threads,
+            on_nan="freeze",
+            keep=False,
+        )
         found = {name: motion.outputs[name][-1] for name in loads} | self._placed(motion.last)
         return motion.last, found, motion.status >= 0
 
@@ -116,6 +126,7 @@ class Batch:
                 if name not in self._params:
                     self._params[name] = np.repeat(self.task.model.params[name][None], self.count, 0)
                 self._params[name][k] = value
+            self._delays[k] = self.randomise.delays(rng, self.task.hold, 1)[0]
         self.model = self.task.model.replace(self._params)
 
     def _outputs_at_start(self, state: State, chosen: np.ndarray) -> dict[str, np.ndarray]:
