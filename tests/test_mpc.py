@@ -16,6 +16,7 @@ from jointgrad.optimize.mpc.courses import COURSES, course
 from jointgrad.optimize.mpc.estimator import Estimated, Noise
 from jointgrad.optimize.mpc.ground import Ground
 from jointgrad.optimize.mpc.legs import legs_of
+from jointgrad.optimize.mpc.network import load_network
 from jointgrad.optimize.mpc.session import Settings, shown
 from jointgrad.optimize.mpc.solvers import OSQP, Proxsuite, solver
 from jointgrad.optimize.mpc.swing import swing_point
@@ -267,6 +268,38 @@ def test_the_command_line_says_how_it_went(capsys):
     said = json.loads(capsys.readouterr().out)
     assert said["fell"] is False and said["velocity_error"] < 0.15
     assert {"p50_ms", "p99_ms", "distance", "power", "turn_error", "robot", "controller"} <= said.keys()
+
+
+def test_a_network_learns_to_walk_from_the_solver(tmp_path, capsys):
+    pytest.importorskip("torch")
+    from jointgrad.reproduce.mpc_imitation import Settings as Size
+    from jointgrad.reproduce.mpc_imitation import run
+
+    size = Size("go2", transitions=450, rounds=1, epochs=200, walks=1, seconds=2.0)
+    said = run(size, tmp_path, say=lambda _: None)
+    assert said["parts"]["imitation"]["missed"] < 0.08  # of the weight; an untrained network misses 0.2
+    assert said["parts"]["DAgger, jointgrad"]["falls"] == 0
+    assert (tmp_path / "walks.png").stat().st_size > 5000
+    again = run(size, tmp_path, say=lambda _: None)
+    assert again["parts"] == said["parts"]
+    file = tmp_path / "dagger_1.npz"
+    assert (
+        main(["walk", "--robot", "go2", "--controller", "network", "--network", str(file), "--seconds", "2", "--json"])
+        == 0
+    )
+    assert json.loads(capsys.readouterr().out)["fell"] is False
+
+
+def test_files_that_hold_no_network_are_refused(tmp_path):
+    path = tmp_path / "net.npz"
+    np.savez(path, W0=np.zeros((12, 40)), b0=np.zeros(12), mean=np.zeros(40), deviation=np.ones(40))
+    with pytest.raises(InputError, match="41 inputs"):
+        load_network(path)
+    path.write_bytes(b"PK\x03\x04 not a zip")
+    with pytest.raises(InputError, match="walking network"):
+        load_network(path)
+    with pytest.raises(InputError, match="--network"):
+        Settings(controller="network").mover(quadruped("go2"))
 
 
 def test_the_browser_shows_this_engine_only(capsys):
