@@ -84,7 +84,7 @@ class Call:
 
     def result_shapes(self, batch: int | None) -> list[tuple[int, ...]]:
         """Shapes of what comes out of a batch of this size."""
-        widths = {"q": (self.model.nq,), "qd": (self.model.nv,)}
+        widths: dict[str, tuple[int, ...]] = {"q": (self.model.nq,), "qd": (self.model.nv,)}
         n_links = self.model.n_links if self.links is None else len(self.links)
         widths |= {name: (n_links, *OUTPUTS[name]) for name in self.outputs}
         rows = () if batch is None else (batch,)
@@ -160,8 +160,8 @@ class Call:
             return motion.backward(bars[0], bars[1], own, wrt=wrt)
         rest = {n: self._output_bar(end, n, bar) for n, bar in given.items() if n not in LOADS}
         last = end.backward(bars=rest, wrt=("state", "params") if "params" in wrt else ("state",))
-        total = (self._at_the_end(bar, more) for bar, more in ((bars[0], last.q), (bars[1], last.qd)))
-        found = motion.backward(*total, own, wrt=wrt)
+        q_bar, qd_bar = self._at_the_end(bars[0], last.q), self._at_the_end(bars[1], last.qd)
+        found = motion.backward(q_bar, qd_bar, own, wrt=wrt)
         return replace(found, params={name: x + last.params[name] for name, x in found.params.items()})
 
     def _at_the_end(self, bar: np.ndarray | None, more: np.ndarray) -> np.ndarray:

@@ -78,8 +78,8 @@ def _standing(task, before: jg.State, action: np.ndarray) -> np.ndarray:
     return force[-1][:, rows, 2] > 1.0
 
 
-def marks(walk: Walk, dt: float) -> dict[str, float]:
-    said = {"episodes": len(walk.end), "falls": int((walk.end < len(walk.place) - 1).sum())}
+def marks(walk: Walk, dt: float) -> dict[str, Any]:
+    said: dict[str, Any] = {"episodes": len(walk.end), "falls": int((walk.end < len(walk.place) - 1).sum())}
     for name, gap in (("stride", STRIDE), ("instant", 1)):
         speed, turn, is_good = _rates(walk, gap, dt)
         said[f"speed_error_{name}"] = float(np.linalg.norm(speed - walk.command[:, :2], axis=-1)[is_good].mean())
@@ -107,7 +107,7 @@ def _trot(walk: Walk) -> np.ndarray:
     """Moments at which one diagonal pair stands and the other does not."""
     assert walk.standing is not None
     a, b = (walk.standing[..., list(pair)] for pair in PAIRS)
-    alone = (a.all(-1) & ~b.any(-1)) | (b.all(-1) & ~a.any(-1))
+    alone = np.asarray((a.all(-1) & ~b.any(-1)) | (b.all(-1) & ~a.any(-1)))
     k = np.arange(len(alone))[:, None]
     return alone[(k >= SECOND) & (k <= walk.end)]
 
