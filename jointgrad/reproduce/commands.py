@@ -197,8 +197,9 @@ def go2(
 
 
 def toss(
-    out: Path = Path("out/toss"), data: Path | None = None, seeds: tuple[int, ...] | None = None, quick: bool = False
-) -> int:
+    out: Path = Path("out/toss"), data: Path | None = None, seeds: tuple[int, ...] | None = None, draw: int = 0,
+    quick: bool = False,
+) -> int:  # fmt: skip
     """Friction, restitution, softness and rounding of a real cube from 50 of 300 tosses, and networks at its contacts: errors on
     the other 250; about two minutes on two cores.
 
@@ -206,6 +207,7 @@ def toss(
         out: Folder for the results.
         data: Folder of the recordings; unless said, that of JOINTGRAD_DATA, or shared/data beside the project.
         seeds: Of the networks' first weights and of what they see; unless said, 0 to 2.
+        draw: Seed by which the 50 tosses are drawn.
         quick: Few tosses, one seed, and far from the end of the search.
     """
     require({"scipy": "scipy", "matplotlib": "matplotlib"}, "optimize")
@@ -213,7 +215,9 @@ def toss(
     from . import toss_networks
 
     size = toss_networks.QUICK if quick else toss_networks.Size()
-    return _kept_run(lambda: toss_networks.reproduce(out, print, replace(size, seeds=seeds or size.seeds), data), out)
+    return _kept_run(
+        lambda: toss_networks.reproduce(out, print, replace(size, seeds=seeds or size.seeds, draw=draw), data), out
+    )
 
 
 def push(out: Path = Path("out/push"), quick: bool = False, data: Path | None = None) -> int:
