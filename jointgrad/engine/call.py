@@ -206,7 +206,7 @@ class Call:
         """Outputs that are asked of the last state apart, so that no step before it has to say them."""
         return tuple(name for name in self.outputs if name not in LOADS) if self.outputs_at == "last" else ()
 
-    def _end(self, model: Model, last: tuple[np.ndarray, np.ndarray]) -> Trajectory | None:
+    def _end(self, model: Model, last: tuple[np.ndarray, ...]) -> Trajectory | None:
         """The last state as a motion of no steps, for its outputs."""
         if not self._apart:
             return None
