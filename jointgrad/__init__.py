@@ -77,6 +77,7 @@ _HOME = {
     "jacobian": "engine.quantities",
     "jacobian_rate": "engine.quantities",
     "inverse_kinematics": "engine.inverse_kinematics",
+    "distance": "engine.distances",
     "plain": "engine.plain",
     "zoo": "zoo",
     "view": "viewer.browser",
@@ -89,6 +90,7 @@ if TYPE_CHECKING:
     from . import zoo as zoo
     from .engine import plain as plain
     from .engine.curvature import hessian_product as hessian_product
+    from .engine.distances import distance as distance
     from .engine.gradients import Exact as Exact
     from .engine.gradients import Meaning as Meaning
     from .engine.gradients import MovingImpacts as MovingImpacts
