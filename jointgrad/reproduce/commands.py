@@ -344,6 +344,31 @@ def mpc_imitation(
     return _kept_run(lambda: run(settings, folder), folder)
 
 
+def walk(
+    dogs: tuple[str, ...] = ("go2",),
+    seeds: tuple[int, ...] = (0,),
+    seconds: float = 170.0,
+    out: Path = Path("out/walk"),
+    full: bool = False,
+) -> int:
+    """Robot dogs learn to walk by command and are judged, here and in MuJoCo; about five minutes for each dog and seed.
+
+    Args:
+        dogs: Of go2, a1, laikago.
+        seeds: Of everything random; settings were chosen on seeds from 100 on.
+        seconds: How long each learns, in seconds of the processor; compiling apart.
+        out: Folder for the results; what is finished there is kept.
+        full: All three dogs, seeds 0 to 4.
+    """
+    require(
+        {name: name for name in ("torch", "safetensors", "onnx", "matplotlib")} | {"mujoco": "mujoco-core"}, "learn"
+    )
+    from .walk import DOGS, run
+
+    out.mkdir(parents=True, exist_ok=True)
+    return _kept_run(lambda: run(DOGS if full else dogs, range(5) if full else seeds, seconds, out), out)
+
+
 EXPERIMENTS: dict[str, Callable[..., int]] = {
     "pendulum": pendulum,
     "throw": throw,
@@ -359,6 +384,7 @@ EXPERIMENTS: dict[str, Callable[..., int]] = {
     "pendulum-rl": pendulum_rl,
     "ant-rl": ant_rl,
     "transplant": transplant,
+    "walk": walk,
     "mpc-imitation": mpc_imitation,
 }
 
