@@ -39,6 +39,7 @@ class Shac:
     discount: float = 0.99
     blend: float = 0.95  # lambda of TD(lambda)
     noise: float = 0.37  # deviation of actions at first
+    fade: bool = False  # noise falls as the rate does
     spread: bool = True  # environments have shares of the noise, from none to all
     clip: float = 1.0  # norm of a gradient
     actor: tuple[int, ...] = (128, 64)
@@ -171,7 +172,8 @@ class Learner:
         return s.rate * max(1.0 - self.updates / s.decay, s.floor)
 
     def _noise(self) -> Tensor:
-        return self.log_noise.exp()
+        share = self._rate() / self.settings.rate if self.settings.fade else 1.0
+        return share * self.log_noise.exp()
 
     def _tried(self) -> tuple[Tensor, Horizon, Tensor]:
         """The actor's loss, what happened, and the entropy of its actions."""
@@ -281,8 +283,8 @@ class Learner:
             self.reach = (self.reach + 1.0 - over).clamp(min(SHORTEST, s.horizon), s.horizon)
 
     def _mix(self, horizon: Horizon) -> None:
-        """Let cotangents of actions be mixed on the way back: slopes, and returns times noise, each the less the more it varies from
-        environment to environment. Both are of the same mean."""
+        """Let cotangents of actions be mixed on the way back: slopes, and returns times noise, each the less the more it varies
+        from environment to environment. Both are of the same mean."""
         s, worth = self.settings, self._worth(horizon)
         scale = 1.0 / s.steps()
         for trace, ahead in zip(self._traces, worth, strict=True):
