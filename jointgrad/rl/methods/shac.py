@@ -39,7 +39,7 @@ class Shac:
     discount: float = 0.99
     blend: float = 0.95  # lambda of TD(lambda)
     noise: float = 0.37  # deviation of actions at first
-    fade: bool = False  # noise falls as the rate does
+    fade: bool = False  # noise falls to nothing while the rate falls to its floor
     spread: bool = True  # environments have shares of the noise, from none to all
     clip: float = 1.0  # norm of a gradient
     actor: tuple[int, ...] = (128, 64)
@@ -173,7 +173,7 @@ class Learner:
         return s.rate * max(1.0 - self.updates / s.decay, s.floor)
 
     def _noise(self) -> Tensor:
-        share = self._rate() / self.settings.rate if self.settings.fade else 1.0
+        share = max(1.0 - self.updates / self.settings.decay, 0.0) if self.settings.fade else 1.0
         return share * self.log_noise.exp()
 
     def _tried(self) -> tuple[Tensor, Horizon, Tensor]:
