@@ -82,7 +82,7 @@ def test_forward_changes_exactly_what_it_writes(model, stage):
     assert changed <= set(writes)
     # free bodies alone have factors, bodies that carry nothing no articulated inertia, the world no arm; sides are kept where a
     # bound is zero, whole impulses where a bounce is restrained
-    optional = {"work.factor", "work.IA", "block.at_root", "block.answer", "block.side", "block.whole"}
+    optional = {"work.factor", "work.IA", "block.at_root", "block.answer", "block.side", "block.whole", "block.sticks"}
     assert set(writes) - changed <= optional
 
 

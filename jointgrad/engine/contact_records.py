@@ -89,7 +89,8 @@ class Problem:
     speed: np.ndarray
     kind: list[int]
     source: list[int]
-    x: np.ndarray
+    impulse: np.ndarray
+    sticks: np.ndarray
     D: np.ndarray
     low: np.ndarray
     high: np.ndarray
@@ -118,7 +119,7 @@ class Problem:
 
     def _is_near(self, i: int, lane: int) -> bool:
         tree, p = self.model.topology.tree, self.pair[i]
-        margin = self._value("pair.margin", tree["pair_row"][p], lane) if tree["pair_law"][p] == IMPULSE else 0.0
+        margin = self._value("pair.margin", tree["pair_row"][p], lane) if tree["pair_has_rows"][p] else 0.0
         # what is not a number is not hidden
         return not self.gap[i, lane] >= margin
 
@@ -126,14 +127,15 @@ class Problem:
         tree, t, p = self.model.topology.tree, self.model.topology, self.pair[i]
         a, b, row, law = tree["pair_a"][p], tree["pair_b"][p], tree["pair_row"][p], tree["pair_law"][p]
         normal, torque = self.normal[i, :, lane].copy(), np.zeros(3)
-        if law == IMPULSE and (i, True) in blocks:
+        has_rows = tree["pair_has_rows"][p]
+        if has_rows and (i, True) in blocks:
             k = blocks[i, True]
             axes = np.array([normal, *across(normal)])
-            force, mode = self.x[k, :3, lane] @ axes / dt, self._mode(k, lane)
+            force, mode = self.impulse[k, :, lane] @ axes / dt, self._mode(k, lane)
             if (i, False) in blocks:
-                torque = self.x[blocks[i, False], :3, lane] @ axes / dt
+                torque = self.impulse[blocks[i, False], :, lane] @ axes / dt
         else:
-            force = np.zeros(3) if law == IMPULSE else self.force[i, :, lane].copy()
+            force = np.zeros(3) if has_rows else self.force[i, :, lane].copy()
             slips = self.speed[i, lane] > self._value("pair.transition", row, lane)
             mode = "open" if not normal @ force > 0 else "slip" if slips else "stick"
         return Contact(
@@ -142,13 +144,9 @@ class Problem:
         )  # fmt: skip
 
     def _mode(self, k: int, lane: int) -> str:
-        n, t1, t2, part = self.x[k, :, lane]
-        friction = self.friction[k, 0, lane]
-        if not n > 0:
+        if not self.impulse[k, 0, lane] > 0:
             return "open"
-        is_cone = self.model.topology.tree["is_cone"]
-        holds = part >= 1.0 if is_cone else friction * n > max(abs(t1), abs(t2))
-        return "stick" if friction > 0 and holds else "slip"
+        return "stick" if self.friction[k, 0, lane] > 0 and self.sticks[k, 0, lane] > 0 else "slip"
 
     def ties(self, lane: int) -> list[Tie]:
         dt, found = self._value("world.dt", None, lane), []
@@ -158,7 +156,7 @@ class Problem:
         return found
 
     def _tie(self, k: int, t: int, lane: int, dt: float) -> list[Tie]:
-        tree, x = self.model.topology.tree, self.x[k, :3, lane]
+        tree, x = self.model.topology.tree, self.impulse[k, :, lane]
         if tree["tie_kind"][t] != JOINT_TIE:
             name = self.model.topology.shape_names[tree["tie_a"][t]].rpartition(".")[0]
             return [Tie("connect" if tree["tie_kind"][t] == CONNECT else "weld", name, x / dt, "stick")]
@@ -261,7 +259,7 @@ def problem_of(model: Model, frame: Frame, first: int, last: int) -> Problem:
     return Problem(
         model, first, last, pair, numbers("touch.point", 0, points), numbers("touch.normal", 0, points),
         numbers("touch.gap", 0, points)[:, 0], numbers("touch.force", 0, points), _slip_speeds(model, frame, pair),
-        whole("block.kind", n), whole("block.source", n), numbers("block.x", tree["sweeps"] * n, n),
+        whole("block.kind", n), whole("block.source", n), numbers("block.impulse", 0, n), numbers("block.sticks", 0, n),
         numbers("block.D", 0, n), numbers("block.low", 0, n), numbers("block.high", 0, n),
         numbers("block.weight", 0, n), numbers("block.friction", 0, n), numbers("block.soft", 0, n),
         sides, numbers("block.effort", 0, 2 * n * tree["most_path"]), numbers("block.at_root", 0, 2 * n),

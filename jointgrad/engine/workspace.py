@@ -15,6 +15,7 @@ from ..compiler.field import CURSOR, INTEGERS, LIST, SCALAR, Schema
 from ..model.arrays import PAIR_KINDS
 from ..model.arrays import PARAMS as NAMED_PARAMS
 from ..model.grafts import COUNTS, LISTS
+from ..model.laws import SOLVERS
 
 # what the certificate keeps of a step: see stages/contact/margins.py
 RECORD = (
@@ -51,14 +52,13 @@ TREE = {
     "shape_frame": INTEGERS, "shape_body": INTEGERS, "shape_link": INTEGERS, "shape_kind": INTEGERS,
     "run_kind": INTEGERS, "run_first": INTEGERS, "run_tree_a": INTEGERS, "run_tree_b": INTEGERS,
     "has_tree_pairs": SCALAR, "pair_kind": INTEGERS, "pair_a": INTEGERS, "pair_b": INTEGERS, "pair_row": INTEGERS,
-    "pair_law": INTEGERS, "pair_spins": INTEGERS,
+    "pair_law": INTEGERS, "pair_has_rows": INTEGERS, "pair_spins": INTEGERS,
     # rows that do not come from shapes, in blocks of three: see stages/contact/ties.py
     "n_ties": SCALAR, "tie_kind": INTEGERS, "tie_a": INTEGERS, "tie_b": INTEGERS,
     "tie_row": INTEGERS, "tie_frame": INTEGERS, "tie_dof": INTEGERS, "tie_q": INTEGERS, "tie_dof2": INTEGERS, "tie_q2": INTEGERS,
-    # impulses: how many sweeps, cone or pyramid, for how many touches and blocks of rows there is room, and whether their
-    # couplings are written out
-    "has_impulses": SCALAR, "has_soft_contact": SCALAR, "sweeps": SCALAR, "is_cone": SCALAR, "most_touches": SCALAR,
-    "most_blocks": SCALAR, "most_couplings": SCALAR, "has_matrix": SCALAR,
+    # impulses: who finds them, in how many sweeps, cone or pyramid; room for how many touches, blocks of rows and couplings
+    "has_impulses": SCALAR, "has_soft_contact": SCALAR, "solver": SCALAR, "sweeps": SCALAR, "is_cone": SCALAR,
+    "most_touches": SCALAR, "most_blocks": SCALAR, "most_couplings": SCALAR,
     # tendons: sums of coordinates. tendon_first is each one's first term, and at the end the number of terms
     "n_tendons": SCALAR, "tendon_first": INTEGERS, "term_dof": INTEGERS, "term_q": INTEGERS,
     # which actuators drive joints and which tendons, and of the latter the tendon
@@ -135,21 +135,23 @@ BLOCK = {
     # give: compliance, softness, lightness; soft: what they add to A's diagonal; approach: along the normal, before anything pulled
     "closing": 3, "approach": 1, "A": 9, "b": 3, "give": 3, "soft": 3, "low": 3, "high": 3, "friction": 3, "active": 3,
     "D": 3, "G": 9, "start": 3, "x": 4,
+    # what the solver found: impulses along the rows, and of a point whether its friction holds (1) or slips (0)
+    "impulse": 3, "sticks": 1,
     # where a bound is zero (hides is 1 if it is in some lane), from which side every sweep met it: impulses cannot tell
     "side": 3,
     # impulses on their way to the joints
     "pushed": 1, "motion": 6,
     # bounces: whether some lane has one, and whether some lane's was restrained (energy.py): by which share of the impulses, which
     # are kept whole here; what restrains them (what they may do, what they do to themselves, the largest restitution)
-    "bounces": CURSOR, "restrained": CURSOR, "share": 1, "whole": 4, "balance": 3,
+    "bounces": CURSOR, "restrained": CURSOR, "share": 1, "whole": 3, "balance": 3,
     # per tree, and of the world, what its mass adds to the answer of points (give.py)
     "lightness": 1,
     # how far the sweeps were from settled, smoothed over steps (settling.py): at worst, at present, and which pair
     "unsettled": 3,
 }  # fmt: skip
 BLOCK_BAR = {
-    # load: what the contact forces among the outputs give the last impulses
-    "load": 3, "x": 3, "e": 3, "b": 3, "A": 9, "give": 3, "lightness": 1, "soft": 3, "closing": 3, "approach": 1, "demand": 3,
+    # load: what the contact forces among the outputs give the impulses
+    "load": 3, "impulse": 3, "e": 3, "b": 3, "A": 9, "give": 3, "lightness": 1, "soft": 3, "closing": 3, "approach": 1, "demand": 3,
     "square": 1, "friction": 3, "low": 3, "high": 3, "free": 1, "rate": 1, "root": 6,
     # answers of every dof to every row, and their mixtures by A_bar + A_bar^T
     "Y": 3, "Y_body": 18, "W": 3, "W_root": 18, "composite": 10, "composite_bar": 10,
@@ -289,7 +291,7 @@ def rows_of(tree: Mapping[str, Any], slots: int = 0) -> dict[str, int]:
 def _block_rows(tree: Mapping[str, Any]) -> dict[str, int]:
     blocks, bodies, dofs = tree["most_blocks"], tree["n_bodies"] + 1, tree["n_dofs"]
     sides, history = 2 * blocks, tree["sweeps"] * blocks
-    trials = history if tree["has_matrix"] else blocks
+    trials = history if tree["solver"] == SOLVERS.index("matrix") else blocks
     rows = dict.fromkeys({**BLOCK, **BLOCK_BAR}, blocks)
     rows |= dict.fromkeys(("rows", "at_root", "answer", "W_root"), sides)
     rows |= dict.fromkeys(("A", "G"), tree["most_couplings"])
@@ -311,6 +313,10 @@ def lists_of(tree: Mapping[str, Any]) -> dict[str, int]:
     return {f"touch.{f}": touches for f in ("pair", "part")} | {f"block.{f}": n for f, n in block.items()}
 
 
+# kernels that one solver alone calls
+OF_SOLVERS = {"matrix": ("couplings", "sweeps", "matrix", "mixtures"), "sums": ("own_couplings", "sums")}
+
+
 def unused_kernels(tree: Mapping[str, Any]) -> tuple[str, ...]:
     """Kernels that a robot never reaches, and that are not compiled for it."""
     kinds = {PAIR_KINDS[k] for k in tree["pair_kind"]}
@@ -325,10 +331,9 @@ def unused_kernels(tree: Mapping[str, Any]) -> tuple[str, ...]:
         unused += ["tie_blocks", "ties"]
     if not tree["has_impulses"]:
         unused += ["contact", "blocks", "kicks", "restrain", "inertia", "rows"]
-    if not (tree["has_impulses"] and tree["has_matrix"]):
-        unused += ["couplings", "sweeps", "matrix", "mixtures"]
-    if not tree["has_impulses"] or tree["has_matrix"]:
-        unused += ["own_couplings", "sums"]
+    for solver, kernels in OF_SOLVERS.items():
+        if not tree["has_impulses"] or tree["solver"] != SOLVERS.index(solver):
+            unused += kernels
     if not tree["n_rate_aims"]:
         unused.append("grafted_rates")
     if not tree["n_point_nets"]:

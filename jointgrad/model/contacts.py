@@ -12,7 +12,7 @@ from .constraint_rows import Block, block_arrays
 from .contact_pairs import PairRules, parameters_of, sharing_name
 from .contact_shapes import ContactShape
 from .errors import ModelError, UnsupportedWarning, warn_caller
-from .laws import Impulse, Law
+from .laws import HAVE_ROWS, SOLVERS, Impulse, Law
 
 NAMES = {PLANE: "plane", SPHERE: "sphere", CAPSULE: "capsule", BOX: "box"}
 # candidates that a pair has: in one lane fewer may touch, but each lane of a pack may have others
@@ -83,15 +83,14 @@ def contact_arrays(contacts: Contacts, tree: dict[str, Any], law: Law | None, mo
         if not runs or runs[-1][:3] != (kind, *trees):
             runs.append((kind, *trees, number))
     touches = sum(POINTS[PAIR_KINDS[kind]] for kind, *_ in pairs)
-    blocks = sum(
-        POINTS[PAIR_KINDS[kind]] * (1 + spins) for kind, _, _, _, code, spins in pairs if code == Impulse().code
-    )
+    blocks = sum(POINTS[PAIR_KINDS[kind]] * (1 + spins) for kind, _, _, _, code, spins in pairs if code in HAVE_ROWS)
     room = most if most is not None else 128 + 8 * tree["n_trees"]
     touches = min(touches, room)
     # ties are always there, and a point that resists turning needs two blocks
     blocks = len(contacts.ties) + min(blocks, room * (1 + any(spins for *_, spins in pairs)))
     sweeps, is_cone, form = _solver(law, contacts.laws)
-    has_matrix = form == "matrix" or (form == "auto" and blocks <= MATRIX_BLOCKS * (2 * tree["n_trees"] - 1))
+    if form == "auto":
+        form = "matrix" if blocks <= MATRIX_BLOCKS * (2 * tree["n_trees"] - 1) else "sums"
     has_trees = any(tree["n_trees"] not in (s, t) and s != t for _, s, t, _ in runs)
     return {
         "n_shapes": len(contacts.shapes), "n_runs": len(runs), "n_pairs": len(pairs), "n_pair_rows": len(contacts.rows),
@@ -100,12 +99,13 @@ def contact_arrays(contacts: Contacts, tree: dict[str, Any], law: Law | None, mo
         "run_kind": [r[0] for r in runs], "run_tree_a": [r[1] for r in runs], "run_tree_b": [r[2] for r in runs],
         "run_first": [*(r[3] for r in runs), len(pairs)], "has_tree_pairs": int(has_trees),
         "pair_kind": [p[0] for p in pairs], "pair_a": [p[1] for p in pairs], "pair_b": [p[2] for p in pairs],
-        "pair_row": [p[3] for p in pairs], "pair_law": [p[4] for p in pairs], "pair_spins": [int(p[5]) for p in pairs],
+        "pair_row": [p[3] for p in pairs], "pair_law": [p[4] for p in pairs],
+        "pair_has_rows": [int(p[4] in HAVE_ROWS) for p in pairs], "pair_spins": [int(p[5]) for p in pairs],
         "n_ties": len(contacts.ties), **block_arrays(contacts.ties),
-        "has_impulses": int(blocks > 0), "has_soft_contact": int(any(p[4] != Impulse().code for p in pairs)),
+        "has_impulses": int(blocks > 0), "has_soft_contact": int(any(p[4] not in HAVE_ROWS for p in pairs)),
         "sweeps": sweeps, "is_cone": int(is_cone),
-        "most_touches": touches, "most_blocks": blocks, "has_matrix": int(has_matrix),
-        "most_couplings": min(blocks, 128) * blocks if has_matrix else blocks,
+        "most_touches": touches, "most_blocks": blocks, "solver": SOLVERS.index(form),
+        "most_couplings": min(blocks, 128) * blocks if form == "matrix" else blocks,
     }  # fmt: skip
 
 

@@ -86,8 +86,6 @@ def _clamps(one) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     n = _number(one, "block.n")
     kind, source = _list(one, "block.kind", n), _list(one, "block.source", n)
     x = table("block.x")[: (tree["sweeps"] + 1) * n, :, 0].reshape(tree["sweeps"] + 1, n, 4, -1)[1:].copy()
-    if _number(one, "block.restrained"):
-        x[-1] = table("block.whole")[:n, :, 0]
     friction, active = table("block.friction")[:n, :, 0], table("block.active")[:n, :, 0]
     low, high, weight = (table(f"block.{what}")[:n, :, 0] for what in ("low", "high", "weight"))
     clamped = np.zeros((*x.shape[:2], 3, x.shape[3]), dtype=np.int8)

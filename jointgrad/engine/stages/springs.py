@@ -10,7 +10,7 @@ from ...compiler.elementary import detached, exp, inverse, log, maximum, minimum
 from ...compiler.kernel import accumulate, inlined, kernel, sweep
 from ...compiler.reverse import adjoint
 from ...compiler.trace import traced
-from ...model.arrays import ANDERSSON, COULOMB, HOLLARS, IMPULSE
+from ...model.arrays import ANDERSSON, COULOMB, HOLLARS
 from ...model.laws import STILL
 from ..at_points import at_point, give_to_point
 from ..operators import zero6
@@ -132,7 +132,7 @@ def springs(frame):
         work.touch[b] = zero6(frame.params.world_dt[0])
     for i in range(touch.n):
         p = touch.pair[i]
-        if tree.pair_law[p] != IMPULSE:
+        if tree.pair_has_rows[p] == 0:
             push, back = force_between(frame, i)
             touch.force[i] = force_alone(push)
             accumulate(work.touch, tree.shape_body[tree.pair_a[p]], push)
@@ -177,7 +177,7 @@ def springs_adjoint(frame, bar):
     bar.work.touch[tree.n_bodies] = zero6(frame.params.world_dt[0])
     for i in range(touch.n):
         p = touch.pair[i]
-        if tree.pair_law[p] != IMPULSE:
+        if tree.pair_has_rows[p] == 0:
             row, a, b = tree.pair_row[p], tree.shape_body[tree.pair_a[p]], tree.shape_body[tree.pair_b[p]]
             point, normal, gap, v_a, v_b, mu, mu_s, transition, k, d, n = force_between_adjoint(frame, bar, i)
             accumulate(bar.touch.point, i, point)
@@ -191,3 +191,38 @@ def springs_adjoint(frame, bar):
             give_to_point(frame, bar.touch.stiffness, bar.params.pair_stiffness, i, row, k)
             give_to_point(frame, bar.touch.damping, bar.params.pair_damping, i, row, d)
             accumulate(bar.params.pair_exponent, row, n)
+
+
+# margins ------------------------------------------------------------------------------------------------------------------
+
+
+@traced
+def with_spring(
+    record, point, normal, gap, force, v_a, v_b, reference_a, reference_b, transition, has_corner, has_jump, weight
+):
+    """Counts and signature of a point (see contact/records.py): it sticks while it slips more slowly than
+    the transition of its friction, where some laws have a corner; Coulomb's jumps as soon as anything slips."""
+    a = add(v_a[3:], cross(v_a[:3], sub(point, reference_a[9:])))
+    b = add(v_b[3:], cross(v_b[:3], sub(point, reference_b[9:])))
+    velocity = sub(a, b)
+    speed = safe_norm(sub(velocity, scale(normal, dot(velocity, normal))))
+    is_in = 0.0 > gap
+    pressed = select(is_in, select(dot(force, normal) > 0.0, 1.0, 0.0), 0.0)
+    slips = select(speed > transition, 1.0, 0.0)
+    code = pressed * (1.0 + has_corner * slips + has_jump * select(speed > STILL, 1.0, 0.0))
+    return (
+        *record[:6], record[6] + select(is_in, 1.0 - pressed, 0.0), record[7] + pressed * (1.0 - slips),
+        record[8] + pressed * slips, *record[9:13], record[13] + weight * code, *record[14:],
+    )  # fmt: skip
+
+
+@sweep
+def spring_record(frame, record, i, weight):
+    tree, work, touch = frame.tree, frame.work, frame.touch
+    p = touch.pair[i]
+    a, b, law = tree.shape_body[tree.pair_a[p]], tree.shape_body[tree.pair_b[p]], tree.pair_law[p]
+    return with_spring(
+        record, touch.point[i], touch.normal[i], touch.gap[i], touch.force[i], work.v[a], work.v[b],
+        work.pose[tree.reference[a]], work.pose[tree.reference[b]], frame.params.pair_transition[tree.pair_row[p]],
+        1.0 if law == HOLLARS else 0.0, 1.0 if law == COULOMB else 0.0, weight,
+    )  # fmt: skip

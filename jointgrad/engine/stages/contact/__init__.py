@@ -1,9 +1,9 @@
 """Points that touch, limits, dry friction, loops -> what impulses add to the rates (Qiao 2021, sec. 4.2).
 
-All rows of a world are one problem, solved by a fixed number of sweeps; its reverse is exact for what was computed.
-The pieces: paths.py (how trees answer), rows.py and ties.py (the problem), gauss_seidel.py (its solution and the same
-backwards), clamps.py (the bounds in it), running_sums.py (the same for many contacts), settling.py (whether the sweeps were
-enough), energy.py (bounces do no work), response.py (impulses to rates, and back to inertias), pulls.py (back to rows and
+All rows of a world are one problem; its reverse is exact for what was computed.
+The pieces: paths.py (how trees answer), rows.py and ties.py (the problem), solvers.py (who solves it, goes back, and tells margins:
+gauss_seidel.py, running_sums.py for many contacts), clamps.py and clamping.py (their bounds), settling.py (whether the sweeps
+were enough), energy.py (bounces do no work), response.py (impulses to rates, and back to inertias), pulls.py (back to rows and
 parameters). Stages of their own, for those who ask: loads.py (forces on links), margins.py (how near another outcome was).
 """
 
@@ -11,14 +11,12 @@ from ....compiler.kernel import kernel, sweep
 from ...operators import zero
 from ..articulated import multipliers
 from .energy import restrain, restrain_adjoint, restrain_again, square_adjoint, unrestrain
-from .gauss_seidel import matrix_adjoint, sweeps, sweeps_adjoint
 from .give import lightness_adjoint
 from .loads import loads_felt
 from .pulls import impulse_cotangents, rows_adjoint
-from .response import inertia_adjoint, mixtures, rates, sum_pushes
-from .rows import blocks, couplings, own_couplings
-from .running_sums import sums, sums_adjoint
-from .settling import settle
+from .response import inertia_adjoint, rates, sum_pushes
+from .rows import blocks
+from .solvers import solve, solve_adjoint
 
 READS = (
     "state.q", "state.qd", "assembly.inertia", "work.pose", "work.arm", "work.S", "work.v", "work.armature", "work.I",
@@ -31,8 +29,9 @@ READS = (
 WRITES = (
     "block.rows", "block.effort", "block.at_root", "block.answer", "block.weight", "block.weight2", "block.closing",
     "block.approach", "block.A", "block.b", "block.give", "block.lightness", "block.soft", "block.low", "block.high",
-    "block.friction", "block.active", "block.D", "block.G", "block.start", "block.x", "block.side", "block.pushed", "block.motion",
-    "block.share", "block.whole", "block.balance", "block.unsettled", "work.kick",
+    "block.friction", "block.active", "block.D", "block.G", "block.start", "block.x", "block.side",
+    "block.impulse", "block.sticks", "block.pushed", "block.motion", "block.share",
+    "block.whole", "block.balance", "block.unsettled", "work.kick",
 )  # fmt: skip
 
 
@@ -56,13 +55,7 @@ def contact(frame):
     if frame.block.n == 0:
         no_kick(frame)
     else:
-        if frame.tree.has_matrix != 0:
-            couplings(frame)
-            sweeps(frame)
-        else:
-            own_couplings(frame)
-            sums(frame)
-        settle(frame)
+        solve(frame)
         kicks(frame)
 
 
@@ -78,12 +71,7 @@ def contact_adjoint(frame, bar):
         if block.restrained != 0:
             unrestrain(frame)
             restrain_adjoint(frame, bar)
-        if tree.has_matrix != 0:
-            sweeps_adjoint(frame, bar)
-            matrix_adjoint(frame, bar)
-            mixtures(frame, bar)
-        else:
-            sums_adjoint(frame, bar)
+        solve_adjoint(frame, bar)
         if block.restrained != 0:
             square_adjoint(frame, bar)
             restrain_again(frame)

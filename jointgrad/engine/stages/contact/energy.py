@@ -43,14 +43,14 @@ def entry(x, approach, closing, b, may_push, mass):
     """What a point adds to the balance: twice what stabilisation may do, less the work against the velocities."""
     speed = closing[0] - b[0]
     push = may_push * minimum(maximum(x[0] * speed, 0.0), most_push(speed, approach, closing, mass))
-    return 2.0 * push - dot(x[:3], (approach + closing[0], 2.0 * closing[1], 2.0 * closing[2]))
+    return 2.0 * push - dot(x, (approach + closing[0], 2.0 * closing[1], 2.0 * closing[2]))
 
 
 @traced
 def tie_entry(x, closing, b):
     """The same of what turns, and of ties; the velocities before the step are taken for those before the impulses."""
-    pushes = tuple(maximum(p * (c - d), 0.0) for p, c, d in zip(x[:3], closing, b, strict=True))
-    return 2.0 * (pushes[0] + pushes[1] + pushes[2] - dot(x[:3], closing))
+    pushes = tuple(maximum(p * (c - d), 0.0) for p, c, d in zip(x, closing, b, strict=True))
+    return 2.0 * (pushes[0] + pushes[1] + pushes[2] - dot(x, closing))
 
 
 entry_adjoint = adjoint(entry, "x approach closing b mass")
@@ -69,7 +69,7 @@ share_of_adjoint = adjoint(share_of, "balance square")
 
 @traced
 def times_felt(x, felt):
-    return dot(x[:3], felt)
+    return dot(x, felt)
 
 
 @traced
@@ -85,12 +85,6 @@ def one_less(share):
 @traced
 def in_share(values, share):
     return tuple(x * share for x in values)
-
-
-@traced
-def impulses_in_share(x, share):
-    """The last number of a row is no impulse: what the cone left of the trial tangents."""
-    return (x[0] * share, x[1] * share, x[2] * share, x[3])
 
 
 @traced
@@ -129,14 +123,20 @@ def bounce_at(frame, k):
     )
 
 
+@inlined
+def solved(frame, k):
+    """Impulses of a block before any were restrained."""
+    return frame.block.whole[k] if frame.block.bounces != 0 else frame.block.impulse[k]
+
+
 @kernel
 def restrain(frame):
-    """Reads the sums of the last impulses; takes all of these, and the sums, by the share that does no work."""
-    tree, params, block = frame.tree, frame.params, frame.block
+    """Reads the sums of the impulses; takes all of these, and the sums, by the share that does no work."""
+    params, block = frame.params, frame.block
     balance, square, bounce = zero(params.world_dt[0]), zero(params.world_dt[0]), zero(params.world_dt[0])
     mass = mass_of_all(frame)
     for k in range(block.n):
-        x = block.x[tree.sweeps * block.n + k]
+        x = block.whole[k] = block.impulse[k]
         if block.kind[k] == POINT:
             bounce = larger(bounce, bounce_at(frame, k))
             is_pushed = may_push(frame, k)
@@ -150,28 +150,18 @@ def restrain(frame):
     if any_above(one_less(block.share[0]), 0.0):
         block.restrained = 1
         for k in range(block.n):
-            block.whole[k] = block.x[tree.sweeps * block.n + k]
-        take_share(frame)
+            block.impulse[k] = in_share(block.whole[k], block.share[0])
+        share_sums(frame)
 
 
 @sweep
-def take_share(frame):
+def share_sums(frame):
     tree, block = frame.tree, frame.block
     share = block.share[0]
-    for k in range(block.n):
-        block.x[tree.sweeps * block.n + k] = impulses_in_share(block.whole[k], share)
     for d in range(tree.n_dofs):
         block.pushed[d] = product(block.pushed[d], share)
     for b in range(tree.n_bodies):
         block.motion[b] = in_share(block.motion[b], share)
-
-
-@sweep
-def take_whole(frame):
-    """The impulses as the sweeps left them."""
-    block = frame.block
-    for k in range(block.n):
-        block.x[frame.tree.sweeps * block.n + k] = block.whole[k]
 
 
 # the reverse ------------------------------------------------------------------------------------------------------------
@@ -179,9 +169,8 @@ def take_whole(frame):
 
 @sweep
 def unrestrain(frame):
-    """Impulses, their sums and the rates of joints as the sweeps left them; those of free roots are in the sums."""
+    """Sums of impulses and rates of joints as they were solved; those of free roots are in the sums."""
     tree, block = frame.tree, frame.block
-    take_whole(frame)
     no_sums(frame, block.pushed, block.motion)
     for k in range(block.n):
         push(frame, block.pushed, block.motion, k, block.whole[k])
@@ -193,7 +182,7 @@ def unrestrain(frame):
 @sweep
 def restrain_again(frame):
     tree, work = frame.tree, frame.work
-    take_share(frame)
+    share_sums(frame)
     for b in range(tree.n_bodies):
         if tree.kind[b] != FREE:
             for d in range(tree.dof[b], tree.dof[b] + tree.n_dof[b]):
@@ -202,13 +191,13 @@ def restrain_again(frame):
 
 @traced
 def share_bar_of(share_bar, x_bar, x):
-    return share_bar + dot(x_bar, x[:3])
+    return share_bar + dot(x_bar, x)
 
 
 @traced
 def whole_bar(x_bar, share, own_bar, square_bar, felt):
     """Cotangents of a block's impulses, from those of their shares."""
-    return tuple(share * p + q + 2.0 * square_bar * f for p, q, f in zip(x_bar, own_bar[:3], felt, strict=True))
+    return tuple(share * p + q + 2.0 * square_bar * f for p, q, f in zip(x_bar, own_bar, felt, strict=True))
 
 
 @traced
@@ -218,12 +207,13 @@ def of_mass(mass_bar):
 
 @kernel
 def restrain_adjoint(frame, bar):
-    """From the cotangents of the impulses that were felt, in bar.block.x, to those of the whole ones in their place. Overwrites
-    bar.block.closing, approach and demand; leaves that of x . A x in bar.block.square. The sums are those of the whole ones."""
+    """From the cotangents of the impulses that were felt, in bar.block.impulse, to those of the whole ones in their place.
+    Overwrites bar.block.closing, approach and demand; leaves that of x . A x in bar.block.square. The sums are those of the whole
+    ones."""
     tree, params, block = frame.tree, frame.params, frame.block
     share_bar = zero(params.world_dt[0])
     for k in range(block.n):
-        share_bar = share_bar_of(share_bar, bar.block.x[k], block.whole[k])
+        share_bar = share_bar_of(share_bar, bar.block.impulse[k], block.whole[k])
     balance_bar, square_bar = share_of_adjoint(block.balance[0][0], block.balance[0][1], block.balance[0][2], share_bar)
     bar.block.square[0] = square_bar
     mass, all_mass_bar = mass_of_all(frame), zero(params.world_dt[0])
@@ -239,7 +229,7 @@ def restrain_adjoint(frame, bar):
                 block.whole[k], block.closing[k], block.b[k], balance_bar
             )
         felt = felt_by(frame, block.pushed, block.motion, k)
-        bar.block.x[k] = whole_bar(bar.block.x[k], block.share[0], own_bar, square_bar, felt)
+        bar.block.impulse[k] = whole_bar(bar.block.impulse[k], block.share[0], own_bar, square_bar, felt)
     if frame.call.wants_params != 0 or tree.n_mass_aims != 0:
         for b in range(tree.n_bodies):
             accumulate(bar.assembly.inertia, b, of_mass(all_mass_bar))
@@ -247,7 +237,7 @@ def restrain_adjoint(frame, bar):
 
 @traced
 def plus_rate(w, x, rate, square_bar):
-    return tuple(p + 2.0 * square_bar * q * rate for p, q in zip(w, x[:3], strict=True))
+    return tuple(p + 2.0 * square_bar * q * rate for p, q in zip(w, x, strict=True))
 
 
 @traced

@@ -6,7 +6,8 @@ the step sizes: 1 / A_rr for a row of its own, so that its G_rr is zero. The fix
 A row without contact has D = 0 and stays exactly zero, forwards and backwards.
 
 Impulses after every sweep are kept, so that the reverse is that of what was computed, converged or not (Qiao 2021,
-supplement, Algorithm 1, corrected). How trial values are clamped, and the reverse of that, is in clamps.py.
+supplement, Algorithm 1, corrected). How trial values are clamped, and the reverse of that, is in clamps.py. This form writes out
+how every contact moves every other (A and G); running_sums.py is the other.
 """
 
 from ....compiler.elementary import inverse, select
@@ -14,9 +15,13 @@ from ....compiler.kernel import accumulate, inlined, kernel, sweep
 from ....compiler.reverse import adjoint
 from ....compiler.trace import traced
 from ...operators import plus, zero3, zero4, zero9
-from .clamps import clamped, clamped_reverse, hides, keep_side
+from .clamping import clamp_margin, clamped, clamped_reverse, hand_over, hides, keep_side
 from .give import diagonal_of, give_adjoint
 from .paths import POINT
+from .records import clamp_record, impulses_record
+from .response import mixtures
+from .rows import couplings
+from .settling import settle
 
 # a row that no impulse can move (a direction that the joints do not have) takes no part
 IMMOVABLE = 1e-12
@@ -121,6 +126,15 @@ def trial(frame, t, k, newest):
 
 
 @sweep
+def finish(frame):
+    """What the last sweep left is what the step goes on with."""
+    block = frame.block
+    settle(frame)
+    for k in range(block.n):
+        hand_over(frame, k, block.x[frame.tree.sweeps * block.n + k])
+
+
+@sweep
 def keep_sides(frame, k):
     """Of a block that hides them; out of the sweeps, which are where the time goes."""
     block = frame.block
@@ -142,6 +156,13 @@ def sweeps(frame):
     for k in range(block.n):
         if block.hides[k] != 0:
             keep_sides(frame, k)
+    finish(frame)
+
+
+@sweep
+def solve(frame):
+    couplings(frame)
+    sweeps(frame)
 
 
 # the reverse: from the last sweep to the first, block after block backwards -----------------------------------------------
@@ -155,19 +176,19 @@ def returned(x_bar, G, e):
 def update_adjoint(frame, bar, t, k):
     block = frame.block
     n, own = block.n, block.own[k]
-    x_bar = bar.block.x[k]
+    x_bar = bar.block.impulse[k]
     # the newest cotangents last
     if t + 1 < frame.tree.sweeps:
         for p in range(own - 1, block.first[k] - 1, -1):
             x_bar = returned(x_bar, block.G[block.mirror[p]], bar.block.e[(t + 1) * n + block.other[p]])
     for p in range(block.first[k + 1] - 1, own, -1):
         x_bar = returned(x_bar, block.G[block.mirror[p]], bar.block.e[t * n + block.other[p]])
-    bar.block.e[t * n + k], bar.block.x[k] = clamped_reverse(frame, bar, t, k, x_bar)
+    bar.block.e[t * n + k], bar.block.impulse[k] = clamped_reverse(frame, bar, t, k, x_bar)
 
 
 @kernel
 def sweeps_adjoint(frame, bar):
-    """Reads bar.block.x, cotangents of the last impulses. Overwrites those of trial values, friction and bounds."""
+    """Uses up bar.block.impulse. Overwrites the cotangents of trial values, friction and bounds."""
     block = frame.block
     for k in range(block.n):
         bar.block.friction[k] = bar.block.low[k] = bar.block.high[k] = zero3(frame.params.world_dt[0])
@@ -248,10 +269,7 @@ def matrix_adjoint(frame, bar):
         for p in range(block.first[k], block.first[k + 1]):
             s = block.other[p]
             if s == k:
-                late, early = (
-                    history(frame, bar, k, s, 1),
-                    history(frame, bar, k, s, 0),
-                )
+                late, early = history(frame, bar, k, s, 1), history(frame, bar, k, s, 0)
                 G_bar = own_cone_bar(late, early) if is_cone else own_row_bar(late, early)
             else:
                 G_bar = history(frame, bar, k, s, 1 if s < k else 0)
@@ -268,3 +286,34 @@ def matrix_adjoint(frame, bar):
                 here, there = bar.block.A[p], bar.block.A[q]
                 bar.block.A[p] = with_mirror(here, there)
                 bar.block.A[q] = with_mirror(there, here)
+
+
+@sweep
+def solve_adjoint(frame, bar):
+    sweeps_adjoint(frame, bar)
+    matrix_adjoint(frame, bar)
+    mixtures(frame, bar)
+
+
+# margins ------------------------------------------------------------------------------------------------------------------
+
+
+@inlined
+def tried_in(frame, t, k):
+    """Trial values of block k in sweep t once more, all by way of memory."""
+    block = frame.block
+    n, y, own = block.n, block.start[k], block.own[k]
+    for p in range(own, block.first[k + 1]):
+        y = gathered(y, block.G[p], block.x[t * n + block.other[p]])
+    for p in range(block.first[k], own):
+        y = gathered(y, block.G[p], block.x[(t + 1) * n + block.other[p]])
+    return y
+
+
+@sweep
+def record_sweeps(frame, record):
+    for t in range(frame.tree.sweeps):
+        for k in range(frame.block.n):
+            value, code = clamp_margin(frame, t, k, tried_in(frame, t, k))
+            record = clamp_record(frame, record, t, k, value, code)
+    return impulses_record(frame, record)

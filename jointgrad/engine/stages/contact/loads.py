@@ -9,13 +9,12 @@ from ....compiler.elementary import detached, inverse
 from ....compiler.kernel import accumulate, kernel, sweep
 from ....compiler.reverse import adjoint
 from ....compiler.trace import traced
-from ....model.arrays import IMPULSE
 from ...operators import less, plus, zero3
 from .paths import BOUNDED, POINT
 from .rows import tangents
 
 READS = (
-    "work.pose", "assembly.com", "touch.point", "touch.normal", "touch.force", "block.x", "params.world_dt",
+    "work.pose", "assembly.com", "touch.point", "touch.normal", "touch.force", "block.impulse", "params.world_dt",
 )  # fmt: skip
 WRITES = ("output.force", "output.torque")
 
@@ -65,13 +64,6 @@ def load_links(frame, i, force):
     load_link(frame, i, link_b(frame, i), opposite(force))
 
 
-@sweep
-def last_impulse(frame, k):
-    block = frame.block
-    x = block.x[frame.tree.sweeps * block.n + k]
-    return x[0], x[1], x[2]
-
-
 @kernel
 def loads(frame):
     tree, touch, block, output = frame.tree, frame.touch, frame.block, frame.output
@@ -79,12 +71,12 @@ def loads(frame):
     for j in range(tree.n_links):
         output.force[j] = output.torque[j] = zero3(dt)
     for i in range(touch.n):
-        if tree.pair_law[touch.pair[i]] != IMPULSE:
+        if tree.pair_has_rows[touch.pair[i]] == 0:
             load_links(frame, i, touch.force[i])
     for k in range(block.n):
         if block.kind[k] != BOUNDED:
             i = block.source[k]
-            force = force_of_impulses(touch.normal[i], last_impulse(frame, k), dt)
+            force = force_of_impulses(touch.normal[i], block.impulse[k], dt)
             if block.kind[k] == POINT:
                 load_links(frame, i, force)
             else:
@@ -139,13 +131,13 @@ def loads_adjoint(frame, bar):
     touch, block = frame.touch, frame.block
     dt = frame.params.world_dt[0]
     for i in range(touch.n):
-        if frame.tree.pair_law[touch.pair[i]] != IMPULSE:
+        if frame.tree.pair_has_rows[touch.pair[i]] == 0:
             force_bar = load_links_adjoint(frame, bar, i, touch.force[i])
             accumulate(bar.touch.force, i, force_bar)
     for k in range(block.n):
         bar.block.load[k] = zero3(dt)
         if block.kind[k] != BOUNDED:
-            i, x = block.source[k], last_impulse(frame, k)
+            i, x = block.source[k], block.impulse[k]
             if block.kind[k] == POINT:
                 force = force_of_impulses(touch.normal[i], x, dt)
                 force_bar = load_links_adjoint(frame, bar, i, force)
@@ -160,4 +152,4 @@ def loads_adjoint(frame, bar):
 def loads_felt(frame, bar):
     """What the loads give the last impulses, before the sweeps run backwards."""
     for k in range(frame.block.n):
-        accumulate(bar.block.x, k, bar.block.load[k])
+        accumulate(bar.block.impulse, k, bar.block.load[k])

@@ -83,7 +83,7 @@ def side_adjoint(frame, bar, k, side, closing_bar):
     # the answers of both sides on one tree are kept with the first
     own = side - 1 if block.root[side] == IN_FIRST else side
     base = own * D - tree.tree_dof[t]
-    rows, x = block.rows[side], block.x[tree.sweeps * block.n + k]
+    rows, x = block.rows[side], block.impulse[k]
     force = together(rows, closing_bar)
     w = zero18(params.world_dt[0])
     if block.root[own] >= 0:
@@ -267,12 +267,7 @@ def side_of_dof(frame, k, d):
 def joints_adjoint(frame, bar, k):
     tree, block = frame.tree, frame.block
     r = 3 * block.source[k]
-    weight, weight2, closing, x = (
-        block.weight[k],
-        block.weight2[k],
-        block.closing[k],
-        block.x[tree.sweeps * block.n + k],
-    )
+    weight, weight2, closing, x = block.weight[k], block.weight2[k], block.closing[k], block.impulse[k]
     b, low, high = bar.block.b[k], bar.block.low[k], bar.block.high[k]
     more = zero3(frame.params.world_dt[0])
     if block.restrained != 0:
@@ -378,19 +373,21 @@ def rows_adjoint(frame, bar):
 
 @sweep
 def impulse_cotangents(frame, bar):
-    """x_bar = J lambda, of the last impulses."""
+    """x_bar = J lambda, of the impulses."""
     multiplier, block = frame.multiplier, frame.block
     for k in range(block.n):
         if block.kind[k] == BOUNDED and frame.tree.tie_kind[block.source[k]] == JOINT_TIE:
             r, w, o = 3 * block.source[k], block.weight[k], block.weight2[k]
-            bar.block.x[k] = (
+            bar.block.impulse[k] = (
                 felt_at(frame, r, w[0], o[0]),
                 felt_at(frame, r + 1, w[1], o[1]),
                 felt_at(frame, r + 2, w[2], o[2]),
             )
         else:
             a, b = block.body[2 * k], block.body[2 * k + 1]
-            bar.block.x[k] = felt_by_rows(block.rows[2 * k], multiplier.m[a], block.rows[2 * k + 1], multiplier.m[b])
+            bar.block.impulse[k] = felt_by_rows(
+                block.rows[2 * k], multiplier.m[a], block.rows[2 * k + 1], multiplier.m[b]
+            )
 
 
 @sweep

@@ -61,11 +61,11 @@ def no_sums(frame, pushed, motion):
 
 @sweep
 def sum_pushes(frame):
-    """The sums of the last impulses."""
+    """The sums of the impulses."""
     block = frame.block
     no_sums(frame, block.pushed, block.motion)
     for k in range(block.n):
-        push(frame, block.pushed, block.motion, k, block.x[frame.tree.sweeps * block.n + k])
+        push(frame, block.pushed, block.motion, k, block.impulse[k])
 
 
 @sweep

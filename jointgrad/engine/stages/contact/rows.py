@@ -15,7 +15,6 @@ from ....compiler.elementary import detached, inverse, maximum, minimum, select
 from ....compiler.kernel import accumulate, any_above, inlined, kernel, sweep
 from ....compiler.reverse import adjoint
 from ....compiler.trace import traced
-from ....model.arrays import IMPULSE
 from ...at_points import at_point
 from ...operators import zero, zero9
 from .give import lightness_at, lightnesses, softened, softness_of
@@ -185,7 +184,7 @@ def blocks(frame):
         tie_blocks(frame)
     for i in range(touch.n):
         p = touch.pair[i]
-        if tree.pair_law[p] == IMPULSE:
+        if tree.pair_has_rows[p] != 0:
             if block.n + tree.pair_spins[p] >= tree.most_blocks:
                 touch.is_full = 1
             else:

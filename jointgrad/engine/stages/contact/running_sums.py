@@ -15,10 +15,11 @@ from ....algebra.vector import dot
 from ....compiler.kernel import accumulate, inlined, kernel, sweep
 from ....compiler.trace import traced
 from ...operators import less, plus, zero, zero3, zero4, zero9, zero18
-from .clamps import clamped, clamped_reverse, keep_side
+from .clamping import clamp_margin, clamped, clamped_reverse, keep_side
 from .gauss_seidel import (
     changed,
     cone_steps_adjoint,
+    finish,
     from_coupling,
     from_start,
     prepare,
@@ -27,7 +28,9 @@ from .gauss_seidel import (
 )
 from .give import diagonal_of, give_adjoint
 from .paths import IN_FIRST, POINT, joined, three
+from .records import clamp_record, impulses_record
 from .response import all_answers, mix_with, no_sums, push
+from .rows import own_couplings
 
 
 def plus_of_joint(felt, effort, D_inv, pushed):
@@ -85,6 +88,13 @@ def sums(frame):
                 keep_side(frame, t, k, x, y, newest)
             block.x[(t + 1) * n + k] = newest
             push(frame, block.pushed, block.motion, k, changed(newest, x))
+    finish(frame)
+
+
+@sweep
+def solve(frame):
+    own_couplings(frame)
+    sums(frame)
 
 
 # the reverse ------------------------------------------------------------------------------------------------------------
@@ -249,7 +259,7 @@ def undo(frame, bar, t, k):
     x = block.x[t * block.n + k]
     change = changed(block.x[(t + 1) * block.n + k], x)
     felt, change_bar = both_felt_by(frame, bar, k)
-    e, _ = clamped_reverse(frame, bar, t, k, plus(bar.block.x[k], change_bar))
+    e, _ = clamped_reverse(frame, bar, t, k, plus(bar.block.impulse[k], change_bar))
     old_bar, D_bar, soft_bar, felt_bar = tried_reverse(
         x, block.D[k], block.soft[k], before_change(felt, block.A[k], block.soft[k], change), e
     )
@@ -257,7 +267,7 @@ def undo(frame, bar, t, k):
         old_bar, G_bar = own_cone_change(block.G[k], e, change, old_bar)
     else:
         old_bar, G_bar = own_change(block.G[k], e, change, old_bar)
-    bar.block.x[k] = less(old_bar, change_bar)
+    bar.block.impulse[k] = less(old_bar, change_bar)
     accumulate(bar.block.e, k, e)
     accumulate(bar.block.D, k, D_bar)
     accumulate(bar.block.soft, k, soft_bar)
@@ -287,7 +297,7 @@ def own_adjoint(frame, bar, k):
 
 @kernel
 def sums_adjoint(frame, bar):
-    """Reads bar.block.x. Leaves bar.block.b, give, friction and bounds; Y, W and W_root for the inertias."""
+    """Uses up bar.block.impulse. Leaves bar.block.b, give, friction and bounds; Y, W and W_root for the inertias."""
     block = frame.block
     all_answers(frame, bar)
     begin(frame, bar)
@@ -296,3 +306,28 @@ def sums_adjoint(frame, bar):
             undo(frame, bar, t, k)
     for k in range(block.n):
         own_adjoint(frame, bar, k)
+
+
+# margins ------------------------------------------------------------------------------------------------------------------
+
+
+@sweep
+def tried_in(frame, t, k):
+    """Trial values of block k in sweep t once more; one block after the other, for the sums follow."""
+    block = frame.block
+    x = block.x[t * block.n + k]
+    felt = felt_by(frame, block.pushed, block.motion, k)
+    push(frame, block.pushed, block.motion, k, changed(block.x[(t + 1) * block.n + k], x))
+    return tried(block.start[k], x, block.D[k], block.soft[k], felt)
+
+
+@sweep
+def record_sweeps(frame, record):
+    """Overwrites the sums."""
+    block = frame.block
+    no_sums(frame, block.pushed, block.motion)
+    for t in range(frame.tree.sweeps):
+        for k in range(block.n):
+            value, code = clamp_margin(frame, t, k, tried_in(frame, t, k))
+            record = clamp_record(frame, record, t, k, value, code)
+    return impulses_record(frame, record)

@@ -12,7 +12,6 @@ from ....compiler.elementary import detached, select
 from ....compiler.kernel import accumulate, inlined, kernel, sweep
 from ....compiler.reverse import adjoint
 from ....compiler.trace import traced
-from ....model.arrays import IMPULSE
 from ....model.grafts import (
     POINT_DAMPING,
     POINT_DEPTH,
@@ -90,7 +89,7 @@ def margin_at(frame, i):
     """How far away a point counts as touching: springs begin at the surface."""
     tree, params = frame.tree, frame.params
     p = frame.touch.pair[i]
-    if tree.pair_law[p] == IMPULSE:
+    if tree.pair_has_rows[p] != 0:
         return params.pair_margin[tree.pair_row[p]]
     return zero(params.world_dt[0])
 
