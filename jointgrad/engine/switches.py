@@ -10,7 +10,7 @@ from ..compiler.trace import traced
 from ..model.arrays import POSITION, TORQUE, VELOCITY
 from ..model.grafts import RELU
 from .drive import damper_force, position_force, settings_of, torque_force, velocity_force
-from .stages.contact.margins import FAR, between, is_near, replaced, smaller, weight_of
+from .margins import FAR, between, is_near, replaced, smaller, weight_of
 from .stages.grafts.points import first_node, margin_at
 
 # of the weights in a signature, those of actuators, tendons and nodes; margins.py has those from -1 to -5

@@ -10,10 +10,10 @@ from ..compiler.kernel import accumulate, add_lanes, all_finite, gather, kernel,
 from ..compiler.trace import traced
 from .clear import clear_motion, clear_work
 from .dynamics import dynamics
+from .margins import margins, nearer, stretch_margins, together, unstretch_margins
 from .operators import zero
 from .stages.assembly import assembly_stage, assembly_stage_adjoint
 from .stages.contact import contact
-from .stages.contact.margins import margins, nearer, stretch_margins, together, unstretch_margins
 from .stages.contact.settling import forget
 from .stages.detection import detection
 from .stages.grafts import grafted_rates, ungraft

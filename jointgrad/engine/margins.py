@@ -5,21 +5,21 @@ the bound of friction, limits and dry friction from the nearer bound. Within the
 of a smooth function. The signature is a number that two steps share if every clamp acted alike in both.
 """
 
-from ....compiler.elementary import inverse, maximum, minimum, select
-from ....compiler.kernel import kernel, sweep
-from ....compiler.trace import traced
-from ....model.arrays import CONNECT, JOINT_TIE, MIMIC_ROW, PAIR_KINDS, WELD
-from ....model.laws import Impulse
-from ...at_points import at_point
-from ...operators import zero, zero3
-from ..springs import spring_record
-from .clamps import FAR, size_of
-from .energy import SLACK, bounce_at, mass_of_all, may_push, most_push, solved
-from .paths import POINT
-from .records import GOLDEN, name_of, replaced, seed_of, smaller, weight_of, with_margin
-from .rows import BOUNCES, brake, push_out
-from .solvers import record_solution
-from .ties import connect_demand, is_stop, mimic_demand, stop_range, weld_demand
+from ..compiler.elementary import inverse, maximum, minimum, select
+from ..compiler.kernel import kernel, sweep
+from ..compiler.trace import traced
+from ..model.arrays import CONNECT, JOINT_TIE, MIMIC_ROW, PAIR_KINDS, WELD
+from ..model.laws import Impulse
+from .at_points import at_point
+from .operators import zero, zero3
+from .stages.contact.clamps import FAR, size_of
+from .stages.contact.energy import SLACK, bounce_at, mass_of_all, may_push, most_push, solved
+from .stages.contact.paths import POINT
+from .stages.contact.records import GOLDEN, name_of, replaced, seed_of, smaller, weight_of, with_margin
+from .stages.contact.rows import BOUNCES, brake, push_out
+from .stages.contact.solvers import record_solution
+from .stages.contact.ties import connect_demand, is_stop, mimic_demand, stop_range, weld_demand
+from .stages.springs import spring_record
 
 READS = (
     "state.q", "work.pose", "work.v", "work.D_inv", "touch.point", "touch.normal", "touch.gap", "touch.force", "touch.feature",
