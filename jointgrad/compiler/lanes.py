@@ -127,7 +127,7 @@ def _table(context, builder, ty, frame, attr):
 class _TableAttributes(AttributeTemplate):
     key = TableType
 
-    def generic_resolve(self, table, attr):
+    def generic_resolve(self, table, attr):  # type: ignore[override]
         width = table.schema.tables[table.table].get(attr)
         if width is None:
             return None
@@ -228,7 +228,7 @@ def flat_packs(context, builder, ty, value, pack):
     if isinstance(ty, types.BaseTuple):
         return [
             p
-            for k, t in enumerate(ty.types)
+            for k, t in enumerate(ty.types)  # type: ignore[attr-defined]
             for p in flat_packs(context, builder, t, builder.extract_value(value, k), pack)
         ]
     if isinstance(ty, PackType):
