@@ -10,7 +10,9 @@ from ..compiler.trace import traced
 from ..model.arrays import POSITION, TORQUE, VELOCITY
 from ..model.grafts import RELU
 from .drive import damper_force, position_force, settings_of, torque_force, velocity_force
-from .margins import FAR, between, is_near, replaced, smaller, weight_of
+from .margins import is_near
+from .stages.contact.clamps import FAR, to_bounds
+from .stages.contact.records import replaced, smaller, weight_of
 from .stages.grafts.points import first_node, margin_at
 
 # of the weights in a signature, those of actuators, tendons and nodes; margins.py has those from -1 to -5
@@ -19,7 +21,7 @@ OF_ACTUATORS, OF_TENDONS, OF_NODES = -6, -7, -8
 
 def share_between(x, low, high):
     """Distance from the nearer limit as a share of the range, and the side: inside 1, below 0, above 2."""
-    distance, side = between(x, low, high)
+    distance, side = to_bounds(x, low, high), select(x > high, 2.0, select(low > x, 0.0, 1.0))
     width = high - low
     is_finite = FAR > width
     whole = select(is_finite, width, 1.0)

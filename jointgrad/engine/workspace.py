@@ -17,7 +17,7 @@ from ..model.arrays import PARAMS as NAMED_PARAMS
 from ..model.grafts import COUNTS, LISTS
 from ..model.laws import SOLVERS
 
-# what the certificate keeps of a step: see stages/contact/margins.py
+# what the certificate keeps of a step: see margins.py
 RECORD = (
     "margin", "margin_of", "mode_margin", "mode_margin_of", "gap", "gap_of", "open", "sticking", "slipping", "impulse", "change",
     "impact", "bounce", "signature", "limit", "limit_of",

@@ -4,7 +4,7 @@ All rows of a world are one problem; its reverse is exact for what was computed.
 The pieces: paths.py (how trees answer), rows.py and ties.py (the problem), solvers.py (who solves it, goes back, and tells margins:
 gauss_seidel.py, running_sums.py for many contacts), clamps.py and clamping.py (their bounds), settling.py (whether the sweeps
 were enough), energy.py (bounces do no work), response.py (impulses to rates, and back to inertias), pulls.py (back to rows and
-parameters). Stages of their own, for those who ask: loads.py (forces on links), margins.py (how near another outcome was).
+parameters). A stage of its own, for those who ask: loads.py (forces on links).
 """
 
 from ....compiler.kernel import kernel, sweep

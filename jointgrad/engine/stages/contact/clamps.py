@@ -236,6 +236,11 @@ def bounded_update(x, y, G, low, high):
     return *new, 0.0 * new[0]
 
 
+def to_bounds(y, low, high):
+    """Distance of a value from the nearer of two bounds."""
+    return minimum(size_of(y - low), size_of(high - y))
+
+
 def between(x, low, high, x_bar, side, k):
     """Cotangents of trial value k and of both its bounds."""
     is_high, is_low = x[k] < high[k], low[k] < x[k]
@@ -258,7 +263,7 @@ def bounded_reverse(x, x_bar, G, low, high, side=None):
 @traced
 def bounded_margin(x, y, G, low, high, D, new):
     trials = [trial_of(i, x, y, G, new) for i in range(3)]
-    distances = [minimum(size_of(t - a), size_of(b - t)) for t, a, b in zip(trials, low, high, strict=True)]
+    distances = [to_bounds(*row) for row in zip(trials, low, high, strict=True)]
     # what lies on a bound counts as clamped
     sides = [select(t > a, select(b > t, 1.0, 2.0), 0.0) for t, a, b in zip(trials, low, high, strict=True)]
     return nearest(D, distances), code_of([select(d > 0.0, s, 0.0) for d, s in zip(D, sides, strict=True)])
