@@ -25,8 +25,8 @@ from typing import NamedTuple
 import numpy as np
 
 import jointgrad as jg
-from jointgrad.engine.probe import DISTANCE, RATE, _part, displaced, free_directions, last_states
-from jointgrad.engine.tangent_coordinates import to_tangent
+from jointgrad.engine.looks.probe import DISTANCE, RATE, _part, displaced, free_directions, last_states
+from jointgrad.engine.run.tangent_coordinates import to_tangent
 
 FLOOR = 0.1
 AGREES = 0.5  # of what a gradient says, how far the change may be from it

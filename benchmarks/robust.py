@@ -34,7 +34,7 @@ from pathlib import Path
 import numpy as np
 
 import jointgrad as jg
-from jointgrad.engine.stages.contact.paths import BOUNDED, POINT
+from jointgrad.engine.kernels.stages.contact.paths import BOUNDED, POINT
 from jointgrad.model.arrays import BOX, JOINT_TIE, MIMIC_ROW, PLANE, TORQUE
 from jointgrad.model.rotations import rotation
 

@@ -36,17 +36,17 @@ _HOME = {
     "load_model": "grafts.model_file",
     "to_urdf": "files",
     "to_mjcf": "files.write_mjcf",
-    "Simulation": "engine.simulation",
-    "step": "engine.rollout",
-    "rollout": "engine.rollout",
-    "Trajectory": "engine.rollout",
-    "Gradient": "engine.rollout",
-    "linearize": "engine.linearize",
+    "Simulation": "engine.run.simulation",
+    "step": "engine.run.rollout",
+    "rollout": "engine.run.rollout",
+    "Trajectory": "engine.run.rollout",
+    "Gradient": "engine.run.rollout",
+    "linearize": "engine.looks.linearize",
     "Exact": "engine.gradients",
     "MovingImpacts": "engine.gradients",
-    "hessian_product": "engine.curvature",
-    "inspect": "engine.inspect",
-    "plain": "engine.plain",
+    "hessian_product": "engine.looks.curvature",
+    "inspect": "engine.looks.inspect",
+    "plain": "engine.run.plain",
     "zoo": "model.zoo",
     "view": "viewer.browser",
     "graft": "grafts.blueprint",
@@ -55,17 +55,17 @@ _HOME = {
 __all__ = [*_HOME]
 
 if TYPE_CHECKING:
-    from .engine import plain as plain
-    from .engine.curvature import hessian_product as hessian_product
     from .engine.gradients import Exact as Exact
     from .engine.gradients import MovingImpacts as MovingImpacts
-    from .engine.inspect import inspect as inspect
-    from .engine.linearize import linearize as linearize
-    from .engine.rollout import Gradient as Gradient
-    from .engine.rollout import Trajectory as Trajectory
-    from .engine.rollout import rollout as rollout
-    from .engine.rollout import step as step
-    from .engine.simulation import Simulation as Simulation
+    from .engine.looks.curvature import hessian_product as hessian_product
+    from .engine.looks.inspect import inspect as inspect
+    from .engine.looks.linearize import linearize as linearize
+    from .engine.run import plain as plain
+    from .engine.run.rollout import Gradient as Gradient
+    from .engine.run.rollout import Trajectory as Trajectory
+    from .engine.run.rollout import rollout as rollout
+    from .engine.run.rollout import step as step
+    from .engine.run.simulation import Simulation as Simulation
     from .files import load as load
     from .files import load_world as load_world
     from .files import to_urdf as to_urdf

@@ -16,9 +16,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .engine.call import Call, checked_call
 from .engine.gradients import Exact, MovingImpacts
-from .engine.rollout import EXACT, checked_hold
+from .engine.run.call import Call, checked_call
+from .engine.run.rollout import EXACT, checked_hold
 from .model.arrays import PARAMS, Model, known_parameters
 from .model.errors import InputError
 

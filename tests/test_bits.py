@@ -9,8 +9,8 @@ import pytest
 from oracles.differences import random_state
 
 import jointgrad as jg
-from jointgrad.engine import runtime
-from jointgrad.engine.rollout import OUTPUTS
+from jointgrad.engine.run import runtime
+from jointgrad.engine.run.rollout import OUTPUTS
 
 BATCH, STEPS = 37, 12  # more than two chunks, and a last pack that is not full
 

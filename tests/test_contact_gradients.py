@@ -22,11 +22,12 @@ from worlds import LAWS, cluster, tangled, thrown_together
 import jointgrad as jg
 from jointgrad.compiler.kernel import Sweep
 from jointgrad.compiler.trace import Traced
-from jointgrad.engine import operators, plain
-from jointgrad.engine.rollout import OUTPUTS
-from jointgrad.engine.runtime import worker
-from jointgrad.engine.stages.assembly import assembly_stage_adjoint
-from jointgrad.engine.step import step, step_adjoint
+from jointgrad.engine.kernels import operators
+from jointgrad.engine.kernels.stages.assembly import assembly_stage_adjoint
+from jointgrad.engine.kernels.step import step, step_adjoint
+from jointgrad.engine.run import plain
+from jointgrad.engine.run.rollout import OUTPUTS
+from jointgrad.engine.run.runtime import worker
 from jointgrad.model.arrays import NOT_NEGATIVE, PAIR_KINDS, PARAMS
 
 TOLERANCE = 1e-6
@@ -613,7 +614,7 @@ def operators_below(fn, seen: set) -> set[tuple[str, str]]:
 def mutations() -> list[tuple[str, str]]:
     found: set[tuple[str, str]] = set()
     for stage in REVERSES:
-        module = importlib.import_module(f"jointgrad.engine.stages.{stage}")
+        module = importlib.import_module(f"jointgrad.engine.kernels.stages.{stage}")
         found |= operators_below(getattr(module, f"{stage}_adjoint").fn, set())
     # loads are called only where forces are asked for: test_contact_outputs.py holds them against differences
     elsewhere = ("articulated", "loads")

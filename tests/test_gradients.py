@@ -12,11 +12,12 @@ from oracles.differences import central, random_state, worst_error
 import jointgrad as jg
 from jointgrad.compiler.kernel import _called
 from jointgrad.compiler.trace import Traced
-from jointgrad.engine import operators, plain
-from jointgrad.engine.rollout import OUTPUTS
-from jointgrad.engine.schedule import steps_repeated
-from jointgrad.engine.stages.assembly import assembly_stage_adjoint
-from jointgrad.engine.step import step, step_adjoint
+from jointgrad.engine.kernels import operators
+from jointgrad.engine.kernels.stages.assembly import assembly_stage_adjoint
+from jointgrad.engine.kernels.step import step, step_adjoint
+from jointgrad.engine.run import plain
+from jointgrad.engine.run.rollout import OUTPUTS
+from jointgrad.engine.run.schedule import steps_repeated
 from jointgrad.model.arrays import INTEGRATORS, PARAMS
 from jointgrad.model.description import ACTUATORS
 

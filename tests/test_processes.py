@@ -18,8 +18,8 @@ import pytest
 
 import jointgrad as jg
 from jointgrad.compiler.cache import one_at_a_time
-from jointgrad.engine import rollout, sharing
-from jointgrad.engine.workspace import SCHEMA
+from jointgrad.engine.kernels.workspace import SCHEMA
+from jointgrad.engine.run import rollout, sharing
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -62,7 +62,7 @@ def test_a_call_that_did_not_happen_leaves_no_parameters_behind(model, monkeypat
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("jointgrad.engine.runtime.Worker.ready", interrupted)
+        patch.setattr("jointgrad.engine.run.runtime.Worker.ready", interrupted)
         with pytest.raises(KeyboardInterrupt):
             motion(heavy)
         with pytest.raises(KeyboardInterrupt):
@@ -71,7 +71,7 @@ def test_a_call_that_did_not_happen_leaves_no_parameters_behind(model, monkeypat
 
 
 def test_a_worker_that_had_no_environment_has_assembled_nothing(model):
-    from jointgrad.engine.runtime import worker
+    from jointgrad.engine.run.runtime import worker
 
     heavy = model.replace({"link.mass": 3.0 * model.params["link.mass"]})
     model.workers.clear()
@@ -160,7 +160,7 @@ def test_a_step_gives_a_state_of_ones_own(model):
 
 
 def test_known_states_may_be_changed_afterwards(model):
-    from jointgrad.engine.rollout import known_motion
+    from jointgrad.engine.run.rollout import known_motion
 
     m = motion(model)
     q, qd = m.q.copy(), m.qd.copy()

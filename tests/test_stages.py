@@ -8,9 +8,9 @@ import pytest
 from worlds import kinds_in, tangled
 
 from jointgrad.compiler.kernel import Kernel, Sweep
-from jointgrad.engine import pipeline, runge_kutta, step
-from jointgrad.engine.runtime import address, worker
-from jointgrad.engine.workspace import BLOCK, SCHEMA, TOUCH, WORK
+from jointgrad.engine.kernels import pipeline, runge_kutta, step
+from jointgrad.engine.kernels.workspace import BLOCK, SCHEMA, TOUCH, WORK
+from jointgrad.engine.run.runtime import address, worker
 from jointgrad.model.arrays import PAIR_KINDS
 
 # worlds that between them have every joint kind, several trees, welded links, springs, drives, every pair of shapes

@@ -19,8 +19,8 @@ from torch.func import grad, jacrev, vmap  # noqa: E402
 from torch.utils.checkpoint import checkpoint  # noqa: E402
 
 from jointgrad.compiler.elementary import safe_div, safe_root  # noqa: E402
-from jointgrad.engine.call import Call  # noqa: E402
-from jointgrad.engine.rollout import OUTPUTS  # noqa: E402
+from jointgrad.engine.run.call import Call  # noqa: E402
+from jointgrad.engine.run.rollout import OUTPUTS  # noqa: E402
 from jointgrad.model.arrays import PARAMS  # noqa: E402
 from jointgrad.torch import Simulator  # noqa: E402
 

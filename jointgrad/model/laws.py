@@ -9,7 +9,7 @@ from .ranges import check_form
 from .renamed import accepts_old_names
 
 STILL = 1e-12  # m/s: what slips more slowly is at rest
-# who finds the impulses of a step, as the engine numbers them (engine/stages/contact/solvers.py)
+# who finds the impulses of a step, as the engine numbers them (engine/kernels/stages/contact/solvers.py)
 SOLVERS = ("matrix", "sums")
 # laws whose points are rows of the contact problem; those of the others are pushed by springs
 HAVE_ROWS = (IMPULSE,)

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..engine.rollout import LOADS
+from ..engine.run.rollout import LOADS
 from ..torch import Simulator
 from .task import Moment, Step, Task
 

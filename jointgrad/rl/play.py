@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..engine.rollout import Trajectory, rollout
+from ..engine.run.rollout import Trajectory, rollout
 from ..model.arrays import State
 from .batch import Batch
 from .randomise import Randomisation

@@ -6,8 +6,8 @@ import mujoco
 import numpy as np
 
 import jointgrad as jg
-from jointgrad.engine.runtime import address, worker
-from jointgrad.engine.workspace import SCHEMA
+from jointgrad.engine.kernels.workspace import SCHEMA
+from jointgrad.engine.run.runtime import address, worker
 
 
 def our_normal_forces(model: jg.Model, state: jg.State, u=None) -> dict[tuple[str, str], float]:

@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 import jointgrad as jg
-from jointgrad.engine.runtime import address, lanes, worker
-from jointgrad.engine.stages.contact.paths import POINT, SPIN
+from jointgrad.engine.kernels.stages.contact.paths import POINT, SPIN
+from jointgrad.engine.run.runtime import address, lanes, worker
 from jointgrad.model.arrays import JOINT_TIE, PAIR_KINDS
 
 WITH_FEATURES = [PAIR_KINDS.index(kind) for kind in ("box_capsule", "box_box")]

@@ -7,8 +7,8 @@ from protocol import memory_alone
 
 import jointgrad as jg
 from jointgrad.bench.scene import DT, released, world_of
-from jointgrad.engine.rollout import Trajectory, _checked_inputs
-from jointgrad.engine.schedule import Schedule, binomial_program, every_step, interval_program
+from jointgrad.engine.run.rollout import Trajectory, _checked_inputs
+from jointgrad.engine.run.schedule import Schedule, binomial_program, every_step, interval_program
 
 WRT = ("state", "u")
 ROBOTS = 10

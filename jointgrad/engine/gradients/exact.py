@@ -10,7 +10,7 @@ import numpy as np
 
 if TYPE_CHECKING:
     from ...model.arrays import Model, State
-    from ..rollout import Gradient, Trajectory
+    from ..run.rollout import Gradient, Trajectory
     from .segments import Bars
 
 
@@ -20,7 +20,7 @@ class Exact:
 
     def pulled_back(self, motion: Trajectory, bars: Bars, wrt: Sequence[str]) -> Gradient:
         """Cotangents of all that the motion started from."""
-        from ..rollout import exact_gradient
+        from ..run.rollout import exact_gradient
 
         return exact_gradient(motion, bars, wrt)
 
@@ -28,7 +28,7 @@ class Exact:
         self, motion: Trajectory, dots: Mapping[str, Any], params: Mapping[str, Any], outputs: tuple[str, ...]
     ) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
         """Tangents of all states, and of named outputs; dots: directions of q, qd, u and force."""
-        from ..tangent import tangents
+        from ..run.tangent import tangents
 
         return tangents(motion, dots, params, outputs)
 

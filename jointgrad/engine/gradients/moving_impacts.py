@@ -22,7 +22,7 @@ import numpy as np
 
 from ...model.arguments import checked_number
 from ...model.arrays import Model, State
-from ..tangent_coordinates import difference, rows_of
+from ..run.tangent_coordinates import difference, rows_of
 from .exact import Exact
 from .segments import (
     Bars,
@@ -37,9 +37,9 @@ from .segments import (
 )
 
 if TYPE_CHECKING:
-    from ..contact_records import Contact
-    from ..inspect import Inspection
-    from ..rollout import Gradient, Trajectory
+    from ..looks.contact_records import Contact
+    from ..looks.inspect import Inspection
+    from ..run.rollout import Gradient, Trajectory
 
 # a velocity that changes this many times more than in the middle one of all steps may have met something
 SUDDEN = 8.0
@@ -98,7 +98,7 @@ class MovingImpacts:
         self, motion: Trajectory, dots: Mapping[str, Any], params: Mapping[str, Any], outputs: tuple[str, ...]
     ) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
         """As that of Exact, segment by segment."""
-        from ..tangent import tangents
+        from ..run.tangent import tangents
 
         motion = with_all_states(motion)
         jumps = self._jumps(motion)
@@ -118,8 +118,8 @@ class MovingImpacts:
 
     def jacobian(self, model: Model, state: State, u: Any, force: Any, A: np.ndarray) -> np.ndarray:
         """Of steps on their own: the rates are those of flight before, and of the next step after."""
-        from ..inspect import inspect
-        from ..rollout import rollout
+        from ..looks.inspect import inspect
+        from ..run.rollout import rollout
 
         if not can_bounce(model):
             return A
@@ -148,7 +148,7 @@ class MovingImpacts:
         self, model: Model, q: np.ndarray, qd: np.ndarray, u: np.ndarray | None, force: np.ndarray | None = None
     ) -> list[Impact]:
         """The bounces of one motion q (T+1, nq), qd, under u (T, nu) and force (T, n_links, 6), in the order of time."""
-        from ..inspect import inspect
+        from ..looks.inspect import inspect
 
         if not can_bounce(model) or len(qd) < 4:  # a bounce in the first step, or the last, has no rate on one side
             return []
@@ -246,7 +246,7 @@ def _lateness(
 ) -> list[np.ndarray]:
     """f' - A f of these steps, (steps, nq) and (steps, nv): how the state after each changes if the bounce comes sooner by a
     unit of time."""
-    from ..rollout import known_motion
+    from ..run.rollout import known_motion
 
     dt, k = float(model.params["world.dt"]), np.array(steps)
     before = [(a[k] - a[k - 1]) / dt for a in (q, qd)]

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...model.arrays import Model
-from ..schedule import every_step
+from ..run.schedule import every_step
 
 if TYPE_CHECKING:
-    from ..rollout import Gradient, Trajectory
+    from ..run.rollout import Gradient, Trajectory
 
 Tangents = tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]
 
@@ -42,7 +42,7 @@ class Bars:
     def between(self, first: int, last: int, is_end: bool) -> Bars:
         """Of the states first to last. What is seen at a state belongs to the segment that it begins, what is felt in the step that
         led there (and what is seen at the very end) to the segment that it ends."""
-        from ..rollout import LOADS
+        from ..run.rollout import LOADS
 
         outputs = {}
         for name, bar in self.outputs.items():
@@ -56,7 +56,7 @@ class Bars:
 
 def with_all_states(motion: Trajectory) -> Trajectory:
     """The same motion with every state at hand: one that kept fewer would run again each time that it is asked for them."""
-    from ..rollout import Trajectory
+    from ..run.rollout import Trajectory
 
     states = motion._all_states()
     if states[0] is motion._q:
@@ -66,7 +66,7 @@ def with_all_states(motion: Trajectory) -> Trajectory:
 
 def between(motion: Trajectory, first: int, last: int) -> Trajectory:
     """The part of a motion between two of its states, on the same arrays, with a batch axis."""
-    from ..rollout import Inputs, Trajectory
+    from ..run.rollout import Inputs, Trajectory
 
     i, (q, qd) = motion._inputs, motion._all_states()
     u = None if i.u is None else i.u[first:last]
@@ -78,7 +78,7 @@ def between(motion: Trajectory, first: int, last: int) -> Trajectory:
 
 def joined(motion: Trajectory, parts: Sequence[Gradient], wrt: Sequence[str]) -> Gradient:
     """The gradient of a motion from those of its segments, in the order of time."""
-    from ..rollout import Gradient
+    from ..run.rollout import Gradient
 
     i, found = motion._inputs, {}
     if "state" in wrt:
@@ -94,7 +94,7 @@ def joined(motion: Trajectory, parts: Sequence[Gradient], wrt: Sequence[str]) ->
 
 def joined_tangents(motion: Trajectory, parts: Sequence[Tangents]) -> Tangents:
     """The same of tangents: a state between two segments is that which the first of them ends with."""
-    from ..rollout import LOADS
+    from ..run.rollout import LOADS
 
     q, qd = (np.concatenate([parts[0][k][:1], *(part[k][1:] for part in parts)]) for k in (0, 1))  # type: ignore[index]
     outputs = {}

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ...engine.rollout import Trajectory, known_motion, rollout
-from ...engine.tangent_coordinates import coordinates, difference, rows_of, turn_basis
+from ...engine.run.rollout import Trajectory, known_motion, rollout
+from ...engine.run.tangent_coordinates import coordinates, difference, rows_of, turn_basis
 from ...model.arrays import Model, State
 from ...model.errors import InputError
 from ...model.parameters import Entry, Inertia, Unknowns

@@ -1,0 +1,271 @@
+"""A step or a rollout as a function of named arrays: what PyTorch and JAX see of the engine.
+
+A Call says which arrays come in and with which shapes; it is checked once and may be called often. Its reverse needs
+no more than the arrays that went in and the states that came out. An axis that a framework maps a function over is
+folded into the batch.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from ...model.arguments import byte_count, check_flag, checked_count, checked_names
+from ...model.arrays import PARAMS, Model, State
+from ...model.errors import InputError
+from ..gradients import Exact, MovingImpacts
+from .rollout import (
+    EXACT,
+    OUTPUTS,
+    Gradient,
+    Trajectory,
+    check_meaning,
+    check_options,
+    known_motion,
+    rolled_out,
+    step,
+    step_adjoint,
+)
+from .runtime import controls_hint
+
+Shapes = Mapping[str, tuple[int, ...]]
+STATE = ("q", "qd")
+# what Trajectory.backward calls them; all others are parameters
+WRT = {"q": "state", "qd": "state", "u": "u", "force": "force"}
+
+
+@dataclass(frozen=True)
+class Call:
+    """`inputs` names the arrays in their order: q, qd, then u, force and parameters where given."""
+
+    model: Model
+    inputs: tuple[str, ...]
+    is_batched: bool
+    own_axis: frozenset[str]  # parameters that come with a value per environment
+    steps: int | None = None  # None for one step, which has no time axis
+    has_force_over_time: bool = False
+    only_last: bool = False
+    outputs: tuple[str, ...] = ()
+    threads: int | None = None
+    memory: int | str | None = None
+    on_nan: str = "raise"
+    gradient: Exact | MovingImpacts = EXACT
+
+    # shapes ------------------------------------------------------------------------------------------------------------
+
+    @property
+    def results(self) -> tuple[str, ...]:
+        return (*STATE, *self.outputs)
+
+    @property
+    def returns_states(self) -> bool:
+        """Whether every state comes out, so that the way back needs no second run."""
+        return self.steps is not None and not self.only_last
+
+    def has_time(self, name: str, is_result: bool = False) -> bool:
+        if is_result:
+            return name not in STATE or self.returns_states
+        return self.steps is not None and (name == "u" or (name == "force" and self.has_force_over_time))
+
+    def result_shapes(self, batch: int | None) -> list[tuple[int, ...]]:
+        """Shapes of what comes out of a batch of this size."""
+        widths = {"q": (self.model.nq,), "qd": (self.model.nv,)}
+        widths |= {name: (self.model.n_links, *OUTPUTS[name]) for name in self.outputs}
+        rows = () if batch is None else (batch,)
+        times = [((self.steps or 0) + 1,) if self.has_time(name, True) else () for name in self.results]
+        return [(*time, *rows, *widths[name]) for time, name in zip(times, self.results, strict=True)]
+
+    # the function and its reverse ----------------------------------------------------------------------------------------
+
+    def forward(self, arrays: Sequence[np.ndarray], keep: bool) -> tuple[list[np.ndarray], Trajectory | None]:
+        """What comes out, and, if it is to be kept and there is one, the motion for the way back."""
+        try:
+            model, state, u, force = self._parts(arrays)
+            if self.steps is None:
+                last = step(model, state, u, force, self.threads, self.on_nan)
+                return [last.q, last.qd], None
+            motion = self._rollout(model, state, u, force, keep or not self.only_last)
+        except InputError as error:
+            raise InputError(_in_words_of_the_caller(error)) from None
+        # arrays that may be written to: the frameworks themselves notice changes in place
+        states = motion._last_state() if self.only_last else motion._all_states()
+        found = [motion._public(x, 0 if self.only_last else 1) for x in states]
+        return [*found, *(motion._public(motion._outputs[name]) for name in self.outputs)], motion if keep else None
+
+    def backward(
+        self,
+        arrays: Sequence[np.ndarray],
+        results: Sequence[np.ndarray],
+        bars: Sequence[np.ndarray | None],
+        needs: Sequence[str],
+        motion: Trajectory | None = None,
+    ) -> list[np.ndarray]:
+        """Cotangents of the inputs named in `needs`, from those of the results."""
+        wrt = tuple({WRT.get(name, "params") for name in needs})
+        try:
+            gradient = self._gradient(arrays, results, bars, wrt, motion)
+        except InputError as error:
+            raise InputError(_in_words_of_the_loss(error)) from None
+        return [gradient.params[name] if name in PARAMS else getattr(gradient, name) for name in needs]
+
+    def _gradient(
+        self, arrays: Sequence, results: Sequence, bars: Sequence, wrt: tuple[str, ...], motion: Trajectory | None
+    ) -> Gradient:
+        if self.steps is None:
+            model, state, u, force = self._parts(arrays)
+            return step_adjoint(model, state, u, bars[0], bars[1], force, self.threads, wrt)
+        motion = motion or self._motion_again(arrays, results)
+        output_bars = {name: bar for name, bar in zip(self.outputs, bars[2:], strict=True) if bar is not None}
+        return motion.backward(bars[0], bars[1], output_bars, wrt=wrt)
+
+    def _parts(self, arrays: Sequence[np.ndarray]) -> tuple[Model, State, Any, Any]:
+        """Model, state, controls and outside forces."""
+        u, force = (arrays[self.inputs.index(name)] if name in self.inputs else None for name in ("u", "force"))
+        return self._model(arrays), State(arrays[0], arrays[1]), u, force
+
+    def _model(self, arrays: Sequence[np.ndarray]) -> Model:
+        values = {name: x for name, x in zip(self.inputs, arrays, strict=True) if name in PARAMS}
+        return self.model.replace(values) if values else self.model
+
+    def _rollout(self, model: Model, state: State, u: Any, force: Any, keep: bool) -> Trajectory:
+        # PyTorch notices itself when a tensor was changed in place, and JAX changes none
+        motion = rolled_out(
+            model, state, u, steps=self.steps, force=force, outputs=self.outputs, threads=self.threads,
+            memory=self.memory, on_nan=self.on_nan, keep=keep,
+        )  # fmt: skip
+        motion.gradient = self.gradient
+        return motion
+
+    def _motion_again(self, arrays: Sequence[np.ndarray], results: Sequence[np.ndarray]) -> Trajectory:
+        """The motion whose states came out, or, where only the last one did, the same motion run once more."""
+        model, state, u, force = self._parts(arrays)
+        if self.returns_states:
+            motion = known_motion(model, (results[0], results[1]), u, force=force, threads=self.threads)
+            motion.gradient = self.gradient
+            return motion
+        return self._rollout(model, state, u, force, True)
+
+    # axes that a framework maps over ---------------------------------------------------------------------------------------
+
+    def mapped(self, count: int) -> Call:
+        """The call that runs `count` of this one as one batch; parameters that are inputs get a value per environment."""
+        own = {n: self.model.params[n] for n in self.model.own_params}
+        model = self.model
+        if own:
+            repeated = {n: np.tile(v, (count,) + (1,) * (v.ndim - 1)) for n, v in own.items()}
+            model = model.with_params({**model.params, **repeated}, count * (model.batch or 1))
+        given = frozenset(n for n in self.inputs if n in PARAMS)
+        return replace(self, model=model, is_batched=True, own_axis=given)
+
+    def folded(self, xp: ModuleType, name: str, x: Any, batch: int, is_result: bool = False) -> Any:
+        """An array (count, ...) for the mapped call. xp is the library that it belongs to."""
+        if name in PARAMS and not is_result and self.is_batched and name not in self.own_axis:
+            x = xp.broadcast_to(x[:, None], (x.shape[0], batch, *x.shape[1:]))
+        if self.has_time(name, is_result):
+            x = x.swapaxes(0, 1)
+            return x.reshape(x.shape[0], -1, *x.shape[3:]) if self.is_batched else x
+        return x.reshape(-1, *x.shape[2:]) if self.is_batched else x
+
+    def unfolded(self, name: str, x: Any, count: int, is_result: bool = False) -> Any:
+        """The converse, for results and for cotangents of inputs."""
+        has_time = self.has_time(name, is_result)
+        if self.is_batched:
+            rows = x.shape[has_time] // count
+            x = x.reshape(*x.shape[:has_time], count, rows, *x.shape[1 + has_time :])
+        if name in PARAMS and not is_result and self.is_batched and name not in self.own_axis:
+            x = x.sum(1)
+        return x.swapaxes(0, 1) if has_time else x
+
+
+def _in_words_of_the_caller(error: InputError) -> str:
+    """q and qd are arrays of their own here, not parts of a State."""
+    return str(error).replace("state.q", "q")
+
+
+def _in_words_of_the_loss(error: InputError) -> str:
+    text = str(error).replace("bars[", "_bar[")
+    for name, words in (("qd_bar", "qd"), ("q_bar", "q"), ("_bar", "output")):
+        text = text.replace(name, f"the gradient that the loss hands back for {words}")
+    return text
+
+
+# checks ------------------------------------------------------------------------------------------------------------------
+
+
+def checked_call(
+    model: Model, shapes: Shapes, *, steps: int | None = None, is_step: bool = False, **options: Any
+) -> Call:
+    """The call for arrays of these shapes, or an error that names the array, what it must be and what came."""
+    check_options(model, options.get("threads"), options.get("on_nan", "raise"))
+    byte_count(options.get("memory"))
+    check_meaning(options.get("gradient", EXACT))
+    check_flag("only_last", options.get("only_last", False))
+    q, nq = shapes["q"], model.nq
+    if q[-1:] != (nq,) or len(q) > 2:
+        raise InputError(f"q has shape {q}, but must have ({nq},) or (batch, {nq})")
+    batch = q[:-1]
+    if model.batch is not None and batch != (model.batch,):
+        raise InputError(f"q has shape {q}, but the model has parameters for {model.batch} environments")
+    _check("qd", shapes["qd"], (*batch, model.nv))
+    n_steps = None if is_step else _check_controls(model, shapes, batch, steps)
+    if is_step and "u" in shapes:
+        _check("u", shapes["u"], (*batch, model.nu), functools.partial(controls_hint, model))
+    has_time = _check_force(model, shapes.get("force"), batch, n_steps)
+    own = frozenset(n for n in shapes if n not in (*STATE, "u", "force") and _check_param(model, n, shapes[n], batch))
+    options["outputs"] = checked_names("outputs", options.get("outputs", ()), OUTPUTS, "output")
+    if options.get("memory") is not None and not options.get("only_last"):
+        raise InputError("memory bounds what is kept, but every state is to be returned: ask for only_last=True")
+    return Call(model, tuple(shapes), bool(batch), own, n_steps, has_time, **options)
+
+
+def _check(name: str, shape: tuple[int, ...], wanted: tuple, hint: Any = None) -> None:
+    if shape != wanted:
+        raise InputError(f"{name} has shape {shape}, but must have {wanted}{hint(shape) if hint else ''}")
+
+
+def _check_controls(model: Model, shapes: Shapes, batch: tuple[int, ...], steps: int | None) -> int:
+    """How many steps are asked for."""
+    u = shapes.get("u")
+    if u is None:
+        if steps is None:
+            raise InputError("a rollout needs controls u, or steps zero or more, but steps is None")
+        return checked_count("steps", steps)
+    if steps is not None:
+        steps = checked_count("steps", steps)
+    if len(u) != len(batch) + 2 or u[1:] != (*batch, model.nu):
+        wanted = ", ".join(map(str, ("steps", *batch, model.nu)))
+        raise InputError(f"u has shape {u}, but must have ({wanted}){controls_hint(model, u)}")
+    if steps not in (None, u[0]):
+        raise InputError(f"u has shape {u}, which is {u[0]} steps, but steps={steps}")
+    return u[0]
+
+
+def _check_force(model: Model, force: tuple[int, ...] | None, batch: tuple[int, ...], steps: int | None) -> bool:
+    """Whether outside forces have a time axis."""
+    always = (*batch, model.n_links, 6)
+    if force is None or force == always:
+        return False
+    if steps is None:
+        raise InputError(f"force has shape {force}, but must have {always}")
+    if force != (steps, *always):
+        raise InputError(
+            f"force has shape {force}, but must have {(steps, *always)}, or {always} where it stays the same"
+        )
+    return True
+
+
+def _check_param(model: Model, name: str, shape: tuple[int, ...], batch: tuple[int, ...]) -> bool:
+    """Whether a parameter has a value per environment."""
+    checked_names("params", (name,), PARAMS, "parameter")
+    shared = model.topology.shape_of(name)
+    if shape == shared:
+        return False
+    if batch and shape == (*batch, *shared):
+        return True
+    more = f", or {(*batch, *shared)} per environment" if batch else " (q has no batch axis)"
+    raise InputError(f'params["{name}"] has shape {shape}, but must have {shared}{more}')
