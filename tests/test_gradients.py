@@ -286,7 +286,7 @@ def mutations() -> list[tuple[str, str, str]]:
     """Module, operator and integrator, of every operator that the reverse of a stage or of a Runge-Kutta step calls."""
     found = []
     for place, kernel in REVERSES.items():
-        module = importlib.import_module(f"jointgrad.engine.{place}")
+        module = importlib.import_module(f"jointgrad.engine.kernels.{place}")
         called = {id(operator) for operator in _called(getattr(module, kernel).fn, Traced)}
         spared = WITHOUT_ARITHMETIC if place != "runge_kutta" else (*WITHOUT_ARITHMETIC, *OF_LOADS)
         names = [name for name, value in vars(module).items() if id(value) in called and name not in spared]
@@ -365,7 +365,7 @@ def test_plain_reverse(expected, integrator):
 def test_mutation_is_seen(expected, monkeypatch, place, name, integrator):
     """An error of a tenth in any result of any operator of the reverse does not go unnoticed."""
     case, differences = expected[integrator]
-    module = importlib.import_module(f"jointgrad.engine.{place}")
+    module = importlib.import_module(f"jointgrad.engine.kernels.{place}")
     operator, part, counts = getattr(module, name), 0, {1}
     while part < max(counts):
         monkeypatch.setattr(module, name, mutated(operator, part, counts))

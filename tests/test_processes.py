@@ -80,7 +80,7 @@ def test_a_worker_that_had_no_environment_has_assembled_nothing(model):
     motion(model, batch=2)
     with worker(model) as one:
         one.take_params(heavy)
-        one.set(first=0, last=0, steps=1, wants_loads=0)
+        one.set(first=0, last=0, steps=1, wants_wrenches=0)
         one.run("rollout")
     assert same_bits(motion(heavy, batch=2), truth)
 

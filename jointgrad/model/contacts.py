@@ -101,7 +101,7 @@ def contact_arrays(contacts: Contacts, tree: dict[str, Any], law: Law | None, mo
         "pair_kind": [p[0] for p in pairs], "pair_a": [p[1] for p in pairs], "pair_b": [p[2] for p in pairs],
         "pair_row": [p[3] for p in pairs], "pair_law": [p[4] for p in pairs],
         "pair_has_rows": [int(p[4] in HAVE_ROWS) for p in pairs], "pair_spins": [int(p[5]) for p in pairs],
-        "n_ties": len(contacts.ties), **block_arrays(contacts.ties),
+        "n_constraints": len(contacts.ties), **block_arrays(contacts.ties),
         "has_impulses": int(blocks > 0), "has_soft_contact": int(any(p[4] not in HAVE_ROWS for p in pairs)),
         "sweeps": sweeps, "is_cone": int(is_cone),
         "most_touches": touches, "most_blocks": blocks, "solver": SOLVERS.index(form),

@@ -10,7 +10,7 @@ import numpy as np
 import jointgrad as jg
 from jointgrad.engine.kernels.stages.contact.paths import POINT, SPIN
 from jointgrad.engine.run.runtime import address, lanes, worker
-from jointgrad.model.arrays import JOINT_TIE, PAIR_KINDS
+from jointgrad.model.arrays import JOINT_CONSTRAINT, PAIR_KINDS
 
 WITH_FEATURES = [PAIR_KINDS.index(kind) for kind in ("box_capsule", "box_box")]
 
@@ -106,7 +106,7 @@ def _clamps(one) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     is_capped = x[-1, point, 0] > mass * (speed + np.maximum(approach - before, 0))
     clamped[:, point, 0] += (16 * share * is_capped * (1 + (approach > before))).astype(np.int8)
     limits = (x[:, bounded, :3] <= low[bounded]) + 2 * (x[:, bounded, :3] >= high[bounded])
-    is_joint = np.array([tree["tie_kind"][t] == JOINT_TIE for t in source[bounded]], bool)
+    is_joint = np.array([tree["constraint_kind"][t] == JOINT_CONSTRAINT for t in source[bounded]], bool)
     side = 8 * (weight[bounded] > 0) * is_joint[:, None, None]
     clamped[:, bounded] = limits + 4 * (active[bounded] > 0) + side
     return clamped, active.any(1), np.where(bounded, source, -1 - kind)

@@ -1,6 +1,6 @@
 """From a state to its acceleration, but for impulses: the stages that every integrator and every look at a state have in common.
 
-The reverse is in two parts, because a Runge-Kutta step has the loads of its contacts to reverse between them.
+The reverse is in two parts, because a Runge-Kutta step has the wrenches of its contacts to reverse between them.
 """
 
 from ...compiler.kernel import inlined

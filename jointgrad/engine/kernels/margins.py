@@ -8,17 +8,17 @@ of a smooth function. The signature is a number that two steps share if every cl
 from ...compiler.elementary import inverse, maximum, minimum, select
 from ...compiler.kernel import kernel, sweep
 from ...compiler.trace import traced
-from ...model.arrays import CONNECT, JOINT_TIE, MIMIC_ROW, PAIR_KINDS, WELD
+from ...model.arrays import CONNECT, JOINT_CONSTRAINT, MIMIC_ROW, PAIR_KINDS, WELD
 from ...model.laws import Impulse
 from .at_points import at_point
 from .operators import zero, zero3
 from .stages.contact.clamps import FAR, size_of
+from .stages.contact.constraints import connect_demand, is_stop, mimic_demand, stop_range, weld_demand
 from .stages.contact.energy import SLACK, bounce_at, mass_of_all, may_push, most_push, solved
 from .stages.contact.paths import POINT
 from .stages.contact.records import GOLDEN, name_of, replaced, seed_of, smaller, weight_of, with_margin
 from .stages.contact.rows import BOUNCES, brake, push_out
 from .stages.contact.solvers import record_solution
-from .stages.contact.ties import connect_demand, is_stop, mimic_demand, stop_range, weld_demand
 from .stages.springs import spring_record
 
 READS = (
@@ -158,12 +158,12 @@ def touch_record(frame, record, i):
 @sweep
 def stop_record(frame, record):
     tree, params = frame.tree, frame.params
-    for r in range(3 * tree.n_ties):
-        if tree.tie_kind[r // 3] == JOINT_TIE and is_stop(frame, r):
+    for r in range(3 * tree.n_constraints):
+        if tree.constraint_kind[r // 3] == JOINT_CONSTRAINT and is_stop(frame, r):
             limit, margin = stop_range(frame, r)
             record = with_stop(
-                record, frame.state.q[tree.tie_q[r]], limit, margin, params.world_baumgarte[0], params.world_dt[0], -1.0 - r // 3,
-                weight_of(r, -3),
+                record, frame.state.q[tree.constraint_q[r]], limit, margin, params.world_baumgarte[0], params.world_dt[0],
+                -1.0 - r // 3, weight_of(r, -3),
             )  # fmt: skip
     return record
 
@@ -180,22 +180,22 @@ def with_pulls(record, speeds, weight):
 
 @sweep
 def pull_record(frame, record):
-    """What stabilisation asks of loops and of mimic joints, as in ties.py, apart from their rates."""
+    """What stabilisation asks of loops and of mimic joints, as in constraints.py, apart from their rates."""
     tree, params, state, touch = frame.tree, frame.params, frame.state, frame.touch
     still, gain, dt = zero3(params.world_dt[0]), params.world_baumgarte[0], params.world_dt[0]
-    for t in range(tree.n_ties):
-        kind, i, j = tree.tie_kind[t], tree.tie_a[t], tree.tie_b[t]
+    for t in range(tree.n_constraints):
+        kind, i, j = tree.constraint_kind[t], tree.constraint_a[t], tree.constraint_b[t]
         if kind == CONNECT:
             pulls = connect_demand(still, touch.shape[i], touch.shape[j], gain, dt)
             record = with_pulls(record, pulls, weight_of(3 * t, -4))
         elif kind == WELD:
             pulls = weld_demand(still, touch.shape[i], touch.shape[j], gain, dt)
             record = with_pulls(record, pulls, weight_of(3 * t, -4))
-        elif tree.tie_row[3 * t] == MIMIC_ROW:
+        elif tree.constraint_row[3 * t] == MIMIC_ROW:
             q, q2, mimic = (
-                state.q[tree.tie_q[3 * t]],
-                state.q[tree.tie_q2[3 * t]],
-                params.joint_mimic[tree.tie_frame[3 * t]],
+                state.q[tree.constraint_q[3 * t]],
+                state.q[tree.constraint_q2[3 * t]],
+                params.joint_mimic[tree.constraint_frame[3 * t]],
             )
             record = with_pulls(record, (mimic_demand(q, zero(dt), q2, mimic, gain, dt),), weight_of(3 * t, -4))
     return record

@@ -34,7 +34,7 @@ STAGES: dict[str, ModuleType] = {
 # networks, after kinematics, where a model has some
 ON_REQUEST: dict[str, ModuleType] = {"grafts": grafts}
 # what a step is given
-INPUTS = ("params", "state", "gauge")
+INPUTS = ("params", "state", "axis_reference")
 
 
 def markdown() -> str:

@@ -10,12 +10,12 @@ from ...compiler.kernel import accumulate, kernel, sweep
 from ...compiler.reverse import adjoint
 from ...compiler.trace import traced
 from ...model.arrays import FREE, SPHERICAL
-from .clear import clear_motion, clear_touch, clear_work
 from .dynamics import acceleration_adjoint, dynamics, place_adjoint
 from .operators import zero, zero6
-from .stages.contact.loads import loads, loads_adjoint
+from .stages.contact.wrenches import contact_wrenches, contact_wrenches_adjoint
 from .stages.grafts import grafted_rates, grafted_rates_adjoint, regraft, ungraft
 from .stages.integration import advanced, advanced_adjoint, move, move_adjoint
+from .zero_cotangents import zero_motion_bar, zero_touch_bar, zero_work_bar
 
 
 @traced
@@ -102,9 +102,9 @@ def chart_rates_adjoint(frame, bar, k):
 
 
 @traced
-def share(load, force, torque, weight):
-    """What an evaluation adds to the mean of the loads."""
-    return tuple(x + weight * y for x, y in zip(load, (*force, *torque), strict=True))
+def share(wrench, force, torque, weight):
+    """What an evaluation adds to the mean of the wrenches."""
+    return tuple(x + weight * y for x, y in zip(wrench, (*force, *torque), strict=True))
 
 
 @traced
@@ -144,16 +144,16 @@ def runge_kutta(frame):
     for d in range(n):
         runge.qd0[d] = state.qd[d]
         runge.qd[d] = state.qd[d]
-    if call.wants_loads != 0:
+    if call.wants_wrenches != 0:
         for j in range(tree.n_links):
-            runge.load[j] = zero6(dt)
+            runge.wrench[j] = zero6(dt)
     for k in range(4):
         evaluate(frame, k)
         chart_rates(frame, k)
-        if call.wants_loads != 0:
-            loads(frame)
+        if call.wants_wrenches != 0:
+            contact_wrenches(frame)
             for j in range(tree.n_links):
-                runge.load[j] = share(runge.load[j], output.force[j], output.torque[j], mean_weight(k))
+                runge.wrench[j] = share(runge.wrench[j], output.force[j], output.torque[j], mean_weight(k))
         if k < 3:
             part = fraction(dt, weight_of(k + 1))
             for d in range(n):
@@ -167,9 +167,9 @@ def runge_kutta(frame):
         work.qd_next[d] = advanced(runge.qd0[d], runge.rate[d], dt)
         runge.rate[d] = mean_of_four(runge.chart[d], runge.chart[n + d], runge.chart[2 * n + d], runge.chart[3 * n + d])
     move(frame, runge.q0, runge.rate, dt, work.q_next)
-    if call.wants_loads != 0:
+    if call.wants_wrenches != 0:
         for j in range(tree.n_links):
-            output.force[j], output.torque[j] = shared_back(runge.load[j], 1.0)
+            output.force[j], output.torque[j] = shared_back(runge.wrench[j], 1.0)
     for i in range(m):
         state.q[i] = runge.q0[i]
     for d in range(n):
@@ -180,8 +180,31 @@ def runge_kutta(frame):
 def runge_kutta_adjoint(frame, bar):
     """Each evaluation is repeated, last first, and reversed; bar.runge collects what later ones gave earlier ones."""
     tree, state, runge, call = frame.tree, frame.state, frame.runge, frame.call
-    n, m, dt = tree.n_dofs, tree.n_q, frame.params.world_dt[0]
-    for i in range(4 * m):
+    n, m = tree.n_dofs, tree.n_q
+    mean_adjoint(frame, bar)
+    for k in range(3, -1, -1):
+        chart_rates_adjoint(frame, bar, k)
+        evaluate(frame, k)
+        evaluate_adjoint(frame, bar, k)
+        place_adjoint(frame, bar, tree.has_soft_contact, call.wants_outputs if k == 0 else 0)
+        for i in range(m):
+            accumulate(bar.state.q, i, bar.runge.q[k * m + i])
+        for d in range(n):
+            accumulate(bar.state.qd, d, bar.runge.qd[k * n + d])
+        if k > 0:
+            hand_down(frame, bar, k)
+    for d in range(n):
+        state.qd[d] = runge.qd0[d]
+    for i in range(m):
+        state.q[i] = runge.q0[i]
+
+
+@sweep
+def mean_adjoint(frame, bar):
+    """The next state is the start, moved by the mean of the four evaluations: what each receives of it."""
+    tree, runge = frame.tree, frame.runge
+    n, dt = tree.n_dofs, frame.params.world_dt[0]
+    for i in range(4 * tree.n_q):
         bar.runge.q[i] = zero(dt)
     for d in range(n):
         bar.runge.rate[d] = zero(dt)
@@ -201,38 +224,30 @@ def runge_kutta_adjoint(frame, bar):
             runge.qdd[d], runge.qdd[n + d], runge.qdd[2 * n + d], runge.qdd[3 * n + d], mean_bar
         )
         bar.runge.qdd[d], bar.runge.qdd[n + d], bar.runge.qdd[2 * n + d], bar.runge.qdd[3 * n + d] = a, b, c, e
-    if call.wants_loads != 0:
+    if frame.call.wants_wrenches != 0:
         for j in range(tree.n_links):
-            bar.runge.load[j] = share(zero6(dt), bar.output.force[j], bar.output.torque[j], 1.0)
-    for k in range(3, -1, -1):
-        chart_rates_adjoint(frame, bar, k)
-        evaluate(frame, k)
-        clear_motion(frame, bar)
-        for d in range(n):
-            bar.work.qdd[d] = bar.runge.qdd[k * n + d]
-        clear_work(frame, bar)
-        if tree.has_soft_contact != 0:
-            clear_touch(frame, bar)
-        if tree.n_nets != 0:
-            regraft(frame, bar)
-        if tree.n_rate_aims != 0:
-            grafted_rates_adjoint(frame, bar)
-        acceleration_adjoint(frame, bar)
-        if tree.has_soft_contact != 0 and call.wants_loads != 0:
-            for j in range(tree.n_links):
-                bar.output.force[j], bar.output.torque[j] = shared_back(bar.runge.load[j], mean_weight(k))
-            loads_adjoint(frame, bar)
-        place_adjoint(frame, bar, tree.has_soft_contact, call.wants_outputs if k == 0 else 0)
-        for i in range(m):
-            accumulate(bar.state.q, i, bar.runge.q[k * m + i])
-        for d in range(n):
-            accumulate(bar.state.qd, d, bar.runge.qd[k * n + d])
-        if k > 0:
-            hand_down(frame, bar, k)
+            bar.runge.wrench[j] = share(zero6(dt), bar.output.force[j], bar.output.torque[j], 1.0)
+
+
+@sweep
+def evaluate_adjoint(frame, bar, k):
+    """From the acceleration of evaluation k to the forces of its contacts."""
+    tree, n = frame.tree, frame.tree.n_dofs
+    zero_motion_bar(frame, bar)
     for d in range(n):
-        state.qd[d] = runge.qd0[d]
-    for i in range(m):
-        state.q[i] = runge.q0[i]
+        bar.work.qdd[d] = bar.runge.qdd[k * n + d]
+    zero_work_bar(frame, bar)
+    if tree.has_soft_contact != 0:
+        zero_touch_bar(frame, bar)
+    if tree.n_nets != 0:
+        regraft(frame, bar)
+    if tree.n_rate_aims != 0:
+        grafted_rates_adjoint(frame, bar)
+    acceleration_adjoint(frame, bar)
+    if tree.has_soft_contact != 0 and frame.call.wants_wrenches != 0:
+        for j in range(tree.n_links):
+            bar.output.force[j], bar.output.torque[j] = shared_back(bar.runge.wrench[j], mean_weight(k))
+        contact_wrenches_adjoint(frame, bar)
 
 
 @sweep

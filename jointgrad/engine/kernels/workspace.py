@@ -53,9 +53,10 @@ TREE = {
     "run_kind": INTEGERS, "run_first": INTEGERS, "run_tree_a": INTEGERS, "run_tree_b": INTEGERS,
     "has_tree_pairs": SCALAR, "pair_kind": INTEGERS, "pair_a": INTEGERS, "pair_b": INTEGERS, "pair_row": INTEGERS,
     "pair_law": INTEGERS, "pair_has_rows": INTEGERS, "pair_spins": INTEGERS,
-    # rows that do not come from shapes, in blocks of three: see stages/contact/ties.py
-    "n_ties": SCALAR, "tie_kind": INTEGERS, "tie_a": INTEGERS, "tie_b": INTEGERS,
-    "tie_row": INTEGERS, "tie_frame": INTEGERS, "tie_dof": INTEGERS, "tie_q": INTEGERS, "tie_dof2": INTEGERS, "tie_q2": INTEGERS,
+    # rows that do not come from shapes, in blocks of three: see stages/contact/constraints.py
+    "n_constraints": SCALAR, "constraint_kind": INTEGERS, "constraint_a": INTEGERS, "constraint_b": INTEGERS,
+    "constraint_row": INTEGERS, "constraint_frame": INTEGERS, "constraint_dof": INTEGERS, "constraint_q": INTEGERS,
+    "constraint_dof2": INTEGERS, "constraint_q2": INTEGERS,
     # impulses: who finds them, in how many sweeps, cone or pyramid; room for how many touches, blocks of rows and couplings
     "has_impulses": SCALAR, "has_soft_contact": SCALAR, "solver": SCALAR, "sweeps": SCALAR, "is_cone": SCALAR,
     "most_touches": SCALAR, "most_blocks": SCALAR, "most_couplings": SCALAR,
@@ -73,7 +74,7 @@ TREE = {
 PARAMS = {name.replace(".", "_"): width for name, width in NAMED_PARAMS.items()}
 
 # choices of coordinates that no result depends on: a rotation that takes z to the joint axis, and that axis
-GAUGE = {"rotation": 9, "axis": 3}
+AXIS_REFERENCE = {"rotation": 9, "axis": 3}
 
 # assembly: what a rollout needs of the parameters, worked out once. frame_pose is of a frame in its body, placement of
 # a joint in its parent body (z along the axis), com and drag box of a link and a shape in their body
@@ -94,9 +95,9 @@ WORK = {
     "armature": 1, "tau": 1, "f": 6,
     # articulated: rigid and articulated inertias, forces, and what elimination leaves per dof; free bodies' factors; what
     # the joints add to c
-    "I": 10, "IA": 21, "pA": 6, "U": 6, "D_inv": 1, "u": 1, "factor": 21, "rise": 6, "qdd": 1,
+    "I": 10, "IA": 21, "pA": 6, "U": 6, "D_inv": 1, "u": 1, "factor": 21, "a_joints": 6, "qdd": 1,
     # contact: what impulses add to the rates
-    "kick": 1,
+    "qd_jump": 1,
     # grafts: nodes of networks, what goes into their activations, and what their outputs stood in for
     "node": 1, "pre": 1, "kept": 1, "kept_inertia": 10,
     # integration
@@ -104,7 +105,7 @@ WORK = {
 }  # fmt: skip
 WORK_BAR = {
     "pose": 6, "S": 6, "v": 6, "c": 6, "touch": 6, "length": 1, "speed": 1, "pull": 1, "armature": 1, "tau": 1, "f": 6,
-    "qdd": 1, "kick": 1, "node": 1, "kept": 1, "kept_inertia": 10, "q_next": 1, "qd_next": 1,
+    "qdd": 1, "qd_jump": 1, "node": 1, "kept": 1, "kept_inertia": 10, "q_next": 1, "qd_next": 1,
 }  # fmt: skip
 
 # detection: poses of shapes in the world, how far a tree reaches from its reference point, and the points that touch in
@@ -150,8 +151,9 @@ BLOCK = {
     "unsettled": 3,
 }  # fmt: skip
 BLOCK_BAR = {
-    # load: what the contact forces among the outputs give the impulses
-    "load": 3, "impulse": 3, "e": 3, "b": 3, "A": 9, "give": 3, "lightness": 1, "soft": 3, "closing": 3, "approach": 1, "demand": 3,
+    # wrench: what the contact forces among the outputs give the impulses
+    "wrench": 3, "impulse": 3, "e": 3, "b": 3, "A": 9, "give": 3, "lightness": 1, "soft": 3, "closing": 3, "approach": 1,
+    "demand": 3,
     "square": 1, "friction": 3, "low": 3, "high": 3, "free": 1, "rate": 1, "root": 6,
     # answers of every dof to every row, and their mixtures by A_bar + A_bar^T
     "Y": 3, "Y_body": 18, "W": 3, "W_root": 18, "composite": 10, "composite_bar": 10,
@@ -170,8 +172,8 @@ OUTPUT = {"position": 3, "rotation": 9, "velocity": 6, "force": 3, "torque": 3}
 MARGIN = {"record": len(RECORD), "own": 1}
 
 # Runge-Kutta: the state at the start of the step, and state and acceleration of each of its four evaluations
-RUNGE = {"q": 1, "qd": 1, "qdd": 1, "chart": 1, "rate": 1, "q0": 1, "qd0": 1, "load": 6}
-RUNGE_BAR = {"q": 1, "qd": 1, "qdd": 1, "chart": 1, "rate": 1, "part": 1, "load": 6}
+RUNGE = {"q": 1, "qd": 1, "qdd": 1, "chart": 1, "rate": 1, "q0": 1, "qd0": 1, "wrench": 6}
+RUNGE_BAR = {"q": 1, "qd": 1, "qdd": 1, "chart": 1, "rate": 1, "part": 1, "wrench": 6}
 
 # what one call works on. Addresses of the caller's arrays are 0 where absent; X_dot is the tangent of X, X_bar its cotangent
 CALL = {
@@ -179,14 +181,15 @@ CALL = {
     for name in (
         # environments [first, last) of a batch, in chunks whose parameter cotangents are summed; steps of the motion
         "first", "last", "batch", "steps", "chunk", "assemble", "has_springs", "has_drag", "wants_params",
-        "wants_outputs", "wants_loads",
+        "wants_outputs", "wants_wrenches",
         # states are kept every `interval` steps; a program reverses one interval, another the last, shorter one
         "interval", "program_length", "tail_length",
         "q0", "qd0", "u", "force", "force_step", "q", "qd", "q_last", "qd_last", "status", "settling", "record",
         "q0_dot", "qd0_dot", "u_dot", "force_dot", "q_dot", "qd_dot", "q_last_dot", "qd_last_dot",
         # cotangents of every state (each = 1) or of the last one alone; what the reverse returns
         "q_bar", "qd_bar", "each", "u_bar", "force_bar", "q0_bar", "qd0_bar",
-        "n_fields", "n_params", "n_assembly", "params_sum", "gauge_rotation", "gauge_axis", "gauge_is_shared",
+        "n_fields", "n_params", "n_assembly", "params_sum",
+        "axis_reference_rotation", "axis_reference_axis", "axis_reference_is_shared",
     )
 }  # fmt: skip
 CALL |= {
@@ -202,7 +205,7 @@ PAIR_KERNELS = tuple(f"{kind}_pairs{suffix}" for kind in PAIR_KINDS for suffix i
 SCHEMA = Schema(
     "engine",
     {
-        "tree": TREE, "params": PARAMS | {"all": 1}, "params_bar": PARAMS | {"all": 1}, "gauge": GAUGE,
+        "tree": TREE, "params": PARAMS | {"all": 1}, "params_bar": PARAMS | {"all": 1}, "axis_reference": AXIS_REFERENCE,
         "assembly": ASSEMBLY, "assembly_bar": ASSEMBLY_BAR | {"all": 1},
         "state": STATE, "state_bar": STATE, "work": WORK, "work_bar": WORK_BAR, "multiplier": MULTIPLIER,
         "touch": TOUCH, "touch_bar": TOUCH_BAR, "block": BLOCK, "block_bar": BLOCK_BAR,
@@ -219,10 +222,11 @@ SCHEMA = Schema(
         "grafted_forces_adjoint", "grafted_rates", "grafted_rates_adjoint", "point_grafts", "point_grafts_adjoint",
         "grafted_springs", "grafted_springs_adjoint",
         *PAIR_KERNELS, "detection", "detection_adjoint", "springs", "springs_adjoint",
-        "blocks", "tie_blocks", "couplings", "sweeps", "own_couplings", "sums", "kicks", "restrain", "restrain_adjoint",
+        "blocks", "constraint_blocks", "couplings", "sweeps", "own_couplings", "matrix_free", "jumps",
+        "restrain", "restrain_adjoint",
         "contact", "contact_adjoint",
-        "sweeps_adjoint", "matrix_adjoint", "mixtures", "sums_adjoint", "inertia_adjoint",
-        "rows_adjoint", "ties_adjoint", "loads", "loads_adjoint", "margins", "switches",
+        "sweeps_adjoint", "matrix_adjoint", "mixtures", "matrix_free_adjoint", "inertia_adjoint",
+        "rows_adjoint", "constraints_adjoint", "contact_wrenches", "contact_wrenches_adjoint", "margins", "switches",
         "integration", "integration_adjoint", "outputs", "outputs_adjoint",
         "runge_kutta", "runge_kutta_adjoint", "step", "step_adjoint",
         "assemble", "advance", "write_outputs", "reverse_step", "reverse_outputs", "rollout", "rollout_adjoint", "evaluation",
@@ -244,7 +248,7 @@ def rows_of(tree: Mapping[str, Any], slots: int = 0) -> dict[str, int]:
     assembly = {
         "frame_pose": frames + 1, "placement": bodies, "inertia": bodies, "com": links, "drag": links, "shape": shapes,
     }  # fmt: skip
-    per_dof = dict.fromkeys(("S", "armature", "tau", "U", "D_inv", "u", "qdd", "kick", "qd_next"), dofs)
+    per_dof = dict.fromkeys(("S", "armature", "tau", "U", "D_inv", "u", "qdd", "qd_jump", "qd_next"), dofs)
     per_tendon = dict.fromkeys(("length", "speed", "pull"), tendons)
     work = dict.fromkeys(WORK, bodies + 1) | per_dof | per_tendon | {"q_next": q}
     touches = tree["most_touches"] if tree["n_point_nets"] else 0
@@ -261,10 +265,10 @@ def rows_of(tree: Mapping[str, Any], slots: int = 0) -> dict[str, int]:
         "q0": q,
         "qd0": dofs,
         "part": 1,
-        "load": links,
+        "wrench": links,
     }
     tables = {
-        "params": params, "gauge": dict.fromkeys(GAUGE, frames), "assembly": assembly,
+        "params": params, "axis_reference": dict.fromkeys(AXIS_REFERENCE, frames), "assembly": assembly,
         "state": {"q": q, "qd": dofs, "u": actuators, "force": 6 * links}, "work": work, "multiplier": multiplier,
         "output": dict.fromkeys(OUTPUT, links), "runge": runge,
         "margin": {"record": 2, "own": tree["n_pair_rows"]},
@@ -314,7 +318,7 @@ def lists_of(tree: Mapping[str, Any]) -> dict[str, int]:
 
 
 # kernels that one solver alone calls
-OF_SOLVERS = {"matrix": ("couplings", "sweeps", "matrix", "mixtures"), "sums": ("own_couplings", "sums")}
+OF_SOLVERS = {"matrix": ("couplings", "sweeps", "matrix", "mixtures"), "sums": ("own_couplings", "matrix_free")}
 
 
 def unused_kernels(tree: Mapping[str, Any]) -> tuple[str, ...]:
@@ -327,10 +331,10 @@ def unused_kernels(tree: Mapping[str, Any]) -> tuple[str, ...]:
         unused.append("springs")
     if not tree["n_tendons"]:
         unused.append("tendons")
-    if not tree["n_ties"]:
-        unused += ["tie_blocks", "ties"]
+    if not tree["n_constraints"]:
+        unused += ["constraint_blocks", "constraints"]
     if not tree["has_impulses"]:
-        unused += ["contact", "blocks", "kicks", "restrain", "inertia", "rows"]
+        unused += ["contact", "blocks", "jumps", "restrain", "inertia", "rows"]
     for solver, kernels in OF_SOLVERS.items():
         if not tree["has_impulses"] or tree["solver"] != SOLVERS.index(solver):
             unused += kernels

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...compiler.field import Frame
-from ...model.arrays import CONNECT, FRICTION_ROW, IMPULSE, JOINT_TIE, MIMIC_ROW, NO_ROW, STOPS, Compared, Model
+from ...model.arrays import CONNECT, FRICTION_ROW, IMPULSE, JOINT_CONSTRAINT, MIMIC_ROW, NO_ROW, STOPS, Compared, Model
 from ...model.laws import FRICTION_LAWS
 from ..kernels.stages.contact.paths import BOUNDED, POINT
 from ..run.naming import link_of_shape
@@ -158,18 +158,18 @@ class Problem:
 
     def _tie(self, k: int, t: int, lane: int, dt: float) -> list[Tie]:
         tree, x = self.model.topology.tree, self.impulse[k, :, lane]
-        if tree["tie_kind"][t] != JOINT_TIE:
-            name = self.model.topology.shape_names[tree["tie_a"][t]].rpartition(".")[0]
-            return [Tie("connect" if tree["tie_kind"][t] == CONNECT else "weld", name, x / dt, "stick")]
+        if tree["constraint_kind"][t] != JOINT_CONSTRAINT:
+            name = self.model.topology.shape_names[tree["constraint_a"][t]].rpartition(".")[0]
+            return [Tie("connect" if tree["constraint_kind"][t] == CONNECT else "weld", name, x / dt, "stick")]
         found = []
         for j in range(3):
-            row = tree["tie_row"][3 * t + j]
+            row = tree["constraint_row"][3 * t + j]
             if row == NO_ROW or not self.D[k, j, lane] > 0:
                 continue
             low, high = self.low[k, j, lane], self.high[k, j, lane]
             modes = ("open", "stick") if row in STOPS else ("slip", "stick")
             mode = modes[bool(low < x[j] < high)]
-            name = self.model.joint_names[tree["tie_frame"][3 * t + j]]
+            name = self.model.joint_names[tree["constraint_frame"][3 * t + j]]
             found.append(Tie(TIE_ROWS[row], name, float(self.weight[k, j, lane] * x[j] / dt), mode))
         return found
 

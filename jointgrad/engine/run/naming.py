@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...model.arrays import JOINT_TIE, NO_ROW, Model
+from ...model.arrays import JOINT_CONSTRAINT, NO_ROW, Model
 
 
 def link_of_shape(model: Model, shape: int) -> str:
@@ -16,7 +16,11 @@ def source_names(model: Model, number: float) -> tuple[str, str]:
     if k >= 0:
         return link_of_shape(model, tree["pair_a"][k]), link_of_shape(model, tree["pair_b"][k])
     t = -1 - k
-    if tree["tie_kind"][t] != JOINT_TIE:
-        return model.topology.shape_names[tree["tie_a"][t]].rpartition(".")[0], "loop"
-    names = [model.joint_names[tree["tie_frame"][r]] for r in range(3 * t, 3 * t + 3) if tree["tie_row"][r] != NO_ROW]
+    if tree["constraint_kind"][t] != JOINT_CONSTRAINT:
+        return model.topology.shape_names[tree["constraint_a"][t]].rpartition(".")[0], "loop"
+    names = [
+        model.joint_names[tree["constraint_frame"][r]]
+        for r in range(3 * t, 3 * t + 3)
+        if tree["constraint_row"][r] != NO_ROW
+    ]
     return ", ".join(dict.fromkeys(names)), "limit or friction"

@@ -24,7 +24,7 @@ from ..kernels.stages.kinematics import kinematics
 from ..kernels.stages.outputs import outputs
 from ..kernels.step import step as step_kernel
 from ..kernels.workspace import PARAMS, SCHEMA, lists_of, rows_of
-from .gauge import gauge_of
+from .axis_references import axis_references_of
 
 
 def _numbers(values: Any) -> list:
@@ -59,9 +59,12 @@ def tables(model: Model, params: Mapping[str, Any] | None = None) -> SimpleNames
         rows = _rows(value, len(getattr(z.params, name)), width)
         for i, row in enumerate(rows):
             getattr(z.params, name)[i] = row
-    rotation, axis = gauge_of(model.params["joint.axis"])
+    rotation, axis = axis_references_of(model.params["joint.axis"])
     for i in range(tree["n_frames"]):
-        z.gauge.rotation[i], z.gauge.axis[i] = tuple(map(float, rotation[i])), tuple(map(float, axis[i]))
+        z.axis_reference.rotation[i], z.axis_reference.axis[i] = (
+            tuple(map(float, rotation[i])),
+            tuple(map(float, axis[i])),
+        )
     z.call.has_springs = z.call.has_drag = 1
     assembly_stage(z)
     return z

@@ -30,7 +30,7 @@ from ..kernels.workspace import OUTPUT
 from .naming import source_names
 from .runtime import (
     CHUNK,
-    Lent,
+    Borrowed,
     Worker,
     address,
     as_array,
@@ -189,8 +189,10 @@ class _Stepper:
         return False
 
 
-def _stepper(model: Model, batch: int | None) -> Lent:
-    return Lent(model.workers.setdefault(("step", lanes_for(model, batch), batch), []), lambda: _Stepper(model, batch))
+def _stepper(model: Model, batch: int | None) -> Borrowed:
+    return Borrowed(
+        model.workers.setdefault(("step", lanes_for(model, batch), batch), []), lambda: _Stepper(model, batch)
+    )
 
 
 def step_adjoint(
@@ -249,9 +251,9 @@ class _ReverseStepper:
         return math.isfinite(self.q0_bar.sum() + self.qd0_bar.sum())
 
 
-def _reverse_stepper(model: Model, batch: int | None) -> Lent:
+def _reverse_stepper(model: Model, batch: int | None) -> Borrowed:
     key = ("step back", lanes_for(model, batch), batch)
-    return Lent(model.workers.setdefault(key, []), lambda: _ReverseStepper(model, batch))
+    return Borrowed(model.workers.setdefault(key, []), lambda: _ReverseStepper(model, batch))
 
 
 def rollout(
@@ -409,7 +411,7 @@ def wanted(names: Iterable[str]) -> dict[str, int]:
     """Which outputs a call is about: of states, and of steps."""
     names = tuple(names)
     is_load = [name in LOADS for name in names]
-    return {"wants_outputs": int(not all(is_load)), "wants_loads": int(any(is_load))}
+    return {"wants_outputs": int(not all(is_load)), "wants_wrenches": int(any(is_load))}
 
 
 class Trajectory:
@@ -465,7 +467,7 @@ class Trajectory:
         one.set(
             first=first, last=last, batch=i.batch, steps=i.steps, q0=address(i.q), qd0=address(i.qd), u=address(i.u),
             force=address(i.force), force_step=i.force_step, q_last=address(self._q_last), qd_last=address(self._qd_last),
-            wants_outputs=0, wants_loads=0, settling=0,
+            wants_outputs=0, wants_wrenches=0, settling=0,
         )  # fmt: skip
 
     def _public(self, array: np.ndarray, axis: int = 1) -> np.ndarray:

@@ -18,9 +18,10 @@ from ...model.arrays import NO_TURN, Model, State, checked_model, has_no_directi
 from ...model.arrays import PARAMS as NAMED_PARAMS
 from ...model.budget import excess
 from ...model.errors import InputError, SimulationError
-from ..kernels.time_loop import DONE, EACH_PACK, KERNELS, ONCE
+from ..kernels.entry import KERNELS
+from ..kernels.time_loop import DONE, EACH_PACK, ONCE
 from ..kernels.workspace import ALIASES, ASSEMBLY_BAR, OUTPUT, PARAMS, SCHEMA, lists_of, rows_of, unused_kernels
-from .gauge import gauge_of
+from .axis_references import axis_references_of
 from .naming import source_names
 from .schedule import Schedule, every_step
 
@@ -95,7 +96,7 @@ class Worker:
         # parameters that this frame holds the assembly of, and those of which the next run will leave it
         self.assembled_for: Any = None
         self._to_assemble: Any = None
-        self.gauge: Any = None
+        self.axis_references: Any = None
 
     def integers(self, name: str) -> np.ndarray:
         """An integer array of the call, as a view."""
@@ -116,11 +117,11 @@ class Worker:
             8 * a[0].size if name in model.own_params else 0 for name, a in zip(NAMED_PARAMS, arrays, strict=True)
         ]
         self.integers("param_dot")[:] = [address((dots or {}).get(name)) for name in NAMED_PARAMS]
-        self.gauge = gauge_of(model.params["joint.axis"])
+        self.axis_references = axis_references_of(model.params["joint.axis"])
         self.set(
-            gauge_rotation=address(self.gauge[0]),
-            gauge_axis=address(self.gauge[1]),
-            gauge_is_shared=int("joint.axis" not in model.own_params),
+            axis_reference_rotation=address(self.axis_references[0]),
+            axis_reference_axis=address(self.axis_references[1]),
+            axis_reference_is_shared=int("joint.axis" not in model.own_params),
             assemble=ONCE if shared else EACH_PACK,
             # a spring of zero stiffness on a turning joint is dear and does nothing
             # where no link has a box and there is no medium, drag and all its derivatives are zero
@@ -139,10 +140,12 @@ class Worker:
     def ready(self, kernel: str) -> Callable[[], None]:
         """What runs a kernel on this frame; compiled and loaded here, so that any thread may call it at once."""
         # forces on links are compiled for those who ask for them
-        wants_loads = bool(self.frame.integers[self._slots["wants_loads"]])
-        key = kernel, wants_loads
+        wants_wrenches = bool(self.frame.integers[self._slots["wants_wrenches"]])
+        key = kernel, wants_wrenches
         if key not in self._runs:
-            without = self._without if wants_loads else (*self._without, "loads", "loads_adjoint")
+            without = (
+                self._without if wants_wrenches else (*self._without, "contact_wrenches", "contact_wrenches_adjoint")
+            )
             try:
                 self._runs[key] = self.library.attach(self.frame, kernel, without)
             except CannotCompile as reason:
@@ -181,7 +184,7 @@ class Worker:
         return f'; {count} between "{a}" and "{b}"'
 
 
-class Lent:
+class Borrowed:
     """Something from a list of idle ones, or a new one, for a while; lists are safe to share between threads.
 
     It goes back to the list after work that came to its end. What an error or Ctrl-C left half done is thrown away.
@@ -209,11 +212,11 @@ def _check_room(rows: Mapping[str, int], copies: int) -> None:
         raise SimulationError(f"this world needs {why}; fewer contacts (max_contacts), limits or bodies need less")
 
 
-def worker(model: Model, parts: int = 1, schedule: Schedule | None = None, n_lanes: int | None = None) -> Lent:
+def worker(model: Model, parts: int = 1, schedule: Schedule | None = None, n_lanes: int | None = None) -> Borrowed:
     """Borrow a worker; those without room for states are kept with the model and used again."""
     key, schedule = (n_lanes or lanes(), parts), schedule or every_step()
     idle = [] if schedule.slots else model.workers.setdefault(key, [])
-    return Lent(idle, lambda: Worker(model, *key, schedule))
+    return Borrowed(idle, lambda: Worker(model, *key, schedule))
 
 
 # what comes in ----------------------------------------------------------------------------------------------------------

@@ -17,14 +17,14 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any
 
 from ...model.arrays import Model
-from .runtime import CHUNK, Lent, Worker
+from .runtime import CHUNK, Borrowed, Worker
 
 # steps of work below which handing some to another thread costs more than it saves
 WORTH_A_THREAD = 64
 # seconds of work from which on the main thread can afford to wait for another thread, which has to be woken
 WORTH_A_WATCH = 0.02
 
-Lend = Callable[[], Lent]
+Lend = Callable[[], Borrowed]
 Describe = Callable[[Worker, int, int], None]
 
 

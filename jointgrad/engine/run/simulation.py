@@ -13,7 +13,7 @@ from ...model.errors import InputError
 from .rollout import Trajectory, check_options, known_motion, rolled_out
 from .runtime import (
     CHUNK,
-    Lent,
+    Borrowed,
     Worker,
     address,
     as_array,
@@ -155,7 +155,7 @@ class Simulation:
             in_parallel("rollout", self.model, n, steps, self._threads, self._lend, describe)
         self._describe(self._one, 0, n)
 
-    def _lend(self) -> Lent:
+    def _lend(self) -> Borrowed:
         return worker(self.model, n_lanes=lanes_for(self.model, len(self._q)))
 
     def _describe(self, one: Worker, first: int, last: int) -> None:
@@ -165,7 +165,7 @@ class Simulation:
             first=first, last=last, batch=len(self._q), steps=1, interval=1, status=address(self._status), q=0, qd=0,
             q0=address(self._q), qd0=address(self._qd), q_last=address(self._q), qd_last=address(self._qd),
             u=address(self._u) if self.model.nu else 0, force=address(self._force), force_step=0,
-            wants_outputs=0, wants_loads=0, settling=0,
+            wants_outputs=0, wants_wrenches=0, settling=0,
         )  # fmt: skip
 
     def _diverged(self, steps: int) -> None:

@@ -1,7 +1,7 @@
 """Joint and body forces -> joint accelerations, by the articulated-body algorithm (Featherstone 2008, ch. 7; Qiao 2021, sec. 4.1).
 
 All in world axes about one point per tree, so that inertias and forces pass from child to parent by addition. Forces
-start from those of inverse dynamics with still joints, so that elimination only finds what the joints add (`rise`). A
+start from those of inverse dynamics with still joints, so that elimination only finds what the joints add (`a_joints`). A
 joint with several degrees of freedom is eliminated one at a time; a free body is solved as a whole.
 
 The reverse does not retrace the recursion. With mu = -M^-1 qdd_bar, from the factors at hand, every cotangent is that of
@@ -13,7 +13,7 @@ from ....algebra.spatial import add, cross_force, motion_in_body, neg, scale, su
 from ....algebra.spatial import work as motion_work
 from ....algebra.vector import cross, times, transposed_times
 from ....compiler.elementary import inverse
-from ....compiler.kernel import accumulate, kernel, sweep
+from ....compiler.kernel import accumulate, inlined, kernel, sweep
 from ....compiler.reverse import adjoint
 from ....compiler.trace import traced
 from ....model.arrays import FREE
@@ -23,7 +23,7 @@ READS = (
     "work.pose", "work.arm", "work.S", "work.v", "work.c", "work.armature", "work.tau", "work.f", "assembly.inertia",
 )  # fmt: skip
 WRITES = (
-    "work.I", "work.IA", "work.pA", "work.U", "work.D_inv", "work.u", "work.factor", "work.rise", "work.qdd",
+    "work.I", "work.IA", "work.pA", "work.U", "work.D_inv", "work.u", "work.factor", "work.a_joints", "work.qdd",
 )  # fmt: skip
 
 
@@ -92,8 +92,8 @@ def free_acceleration(pose, arm, armature, IA, pA, l0, l1, l2, a0, a1, a2):
     """A free body: factor of its inertia, what its joint adds to its acceleration, and qdd."""
     own = (armature, 0.0, 0.0, armature, 0.0, armature)
     F = inertia.factor(add(IA, inertia.articulated(inertia.about_origin(armature, arm, own))))
-    rise = inertia.solve(F, sub(joint_to_spatial(pose, arm, (l0, l1, l2), (a0, a1, a2)), pA))
-    return F, rise, (*add(rise[3:], cross(rise[:3], arm)), *transposed_times(pose[:9], rise[:3]))
+    a_joints = inertia.solve(F, sub(joint_to_spatial(pose, arm, (l0, l1, l2), (a0, a1, a2)), pA))
+    return F, a_joints, (*add(a_joints[3:], cross(a_joints[:3], arm)), *transposed_times(pose[:9], a_joints[:3]))
 
 
 @sweep
@@ -143,22 +143,24 @@ def inward(frame):
 def outward(frame):
     tree, work = frame.tree, frame.work
     n = tree.n_bodies
-    work.rise[n] = zero6(work.v[n][0])
+    work.a_joints[n] = zero6(work.v[n][0])
     for b in range(n):
         d = tree.dof[b]
         if tree.kind[b] == FREE:
             IA = work.IA[b]
-            work.factor[b], work.rise[b], qdd = free_acceleration(
+            work.factor[b], work.a_joints[b], qdd = free_acceleration(
                 work.pose[b], work.arm[b], work.armature[d], IA, work.pA[b],
                 work.tau[d], work.tau[d + 1], work.tau[d + 2], work.tau[d + 3], work.tau[d + 4], work.tau[d + 5],
             )  # fmt: skip
             for k in range(6):
                 work.qdd[d + k] = qdd[k]
         else:
-            rise = work.rise[tree.parent[b]]
+            a_joints = work.a_joints[tree.parent[b]]
             for k in range(tree.n_dof[b]):
-                work.qdd[d + k], rise = accelerate(work.S[d + k], work.U[d + k], work.D_inv[d + k], work.u[d + k], rise)
-            work.rise[b] = rise
+                work.qdd[d + k], a_joints = accelerate(
+                    work.S[d + k], work.U[d + k], work.D_inv[d + k], work.u[d + k], a_joints
+                )
+            work.a_joints[b] = a_joints
 
 
 @kernel
@@ -265,9 +267,9 @@ def times_(a, b):
 
 @traced
 def free_reverse(pose, arm, force, a_bar, mu, qdd):
-    """A free body's own part: rise = S qdd and m = S mu turn and move with it."""
+    """A free body's own part: a_joints = S qdd and m = S mu turn and move with it."""
     angular_acc, angular_mu = times(pose[:9], qdd[3:]), times(pose[:9], mu[3:])
-    # rise = (angular, linear + arm x angular), and m likewise
+    # a_joints = (angular, linear + arm x angular), and m likewise
     arm_bar = add(cross(angular_acc, a_bar[3:]), cross(angular_mu, force[3:]))
     acc_bar = add(a_bar[:3], cross(a_bar[3:], arm))
     mu_bar = add(force[:3], cross(force[3:], arm))
@@ -280,48 +282,61 @@ def six(a, b, c, d, e, f):
     return (a, b, c, d, e, f)
 
 
+@inlined
+def body_adjoint(frame, bar, b):
+    """What its equation of motion gives a body's velocity, pose, outside force and inertia."""
+    tree, work, multiplier, call = frame.tree, frame.work, frame.multiplier, frame.call
+    multiplier.a[b] = plus(work.c[b], work.a_joints[b])
+    multiplier.force[b], multiplier.v_bar[b], bar.work.c[b] = body_reverse(
+        work.I[b], work.v[b], multiplier.a[b], multiplier.m[b]
+    )
+    accumulate(bar.work.v, b, multiplier.v_bar[b])
+    pose_bar = inertia_moved(
+        work.v[b], multiplier.a[b], multiplier.m[b], multiplier.force[b], multiplier.v_bar[b], bar.work.c[b]
+    )
+    accumulate(bar.work.pose, b, pose_bar)
+    multiplier.a_bar[b] = bar.work.c[b]
+    if call.force != 0 or call.has_drag != 0 or tree.has_soft_contact != 0 or tree.n_link_aims != 0:
+        bar.work.f[b] = minus6(multiplier.m[b])
+        multiplier.force[b] = less(multiplier.force[b], work.f[b])
+    if call.wants_params != 0 or tree.n_mass_aims != 0:
+        I_bar = inertia_reverse(
+            work.pose[b], work.arm[b], frame.assembly.inertia[b], work.v[b], multiplier.a[b], multiplier.m[b]
+        )
+        accumulate(bar.assembly.inertia, b, I_bar)
+
+
+@inlined
+def free_body_adjoint(frame, bar, b):
+    work, multiplier, d = frame.work, frame.multiplier, frame.tree.dof[b]
+    mu, qdd = multiplier.mu, work.qdd
+    pose_bar = free_reverse(
+        work.pose[b], work.arm[b], multiplier.force[b], multiplier.a_bar[b],
+        six(mu[d], mu[d + 1], mu[d + 2], mu[d + 3], mu[d + 4], mu[d + 5]),
+        six(qdd[d], qdd[d + 1], qdd[d + 2], qdd[d + 3], qdd[d + 4], qdd[d + 5]),
+    )  # fmt: skip
+    accumulate(bar.work.pose, b, pose_bar)
+    # all six degrees of freedom feel the first one's armature
+    for k in range(1, 6):
+        accumulate(bar.work.armature, d, bar.work.armature[d + k])
+        bar.work.armature[d + k] = zero(work.qdd[d])
+
+
 @kernel
 def articulated_adjoint(frame, bar):
     """Reads bar.work.qdd. Overwrites the cotangents of c, tau, f; adds to those of pose, v, S, armature."""
-    tree, work, multiplier, call = frame.tree, frame.work, frame.multiplier, frame.call
+    tree, work, multiplier = frame.tree, frame.work, frame.multiplier
     multipliers(frame, bar.work.qdd)
     n = tree.n_bodies
     for b in range(n):
-        multiplier.a[b] = plus(work.c[b], work.rise[b])
-        multiplier.force[b], multiplier.v_bar[b], bar.work.c[b] = body_reverse(
-            work.I[b], work.v[b], multiplier.a[b], multiplier.m[b]
-        )
-        accumulate(bar.work.v, b, multiplier.v_bar[b])
-        pose_bar = inertia_moved(
-            work.v[b], multiplier.a[b], multiplier.m[b], multiplier.force[b], multiplier.v_bar[b], bar.work.c[b]
-        )
-        accumulate(bar.work.pose, b, pose_bar)
-        multiplier.a_bar[b] = bar.work.c[b]
-        if call.force != 0 or call.has_drag != 0 or tree.has_soft_contact != 0 or tree.n_link_aims != 0:
-            bar.work.f[b] = minus6(multiplier.m[b])
-            multiplier.force[b] = less(multiplier.force[b], work.f[b])
-        if call.wants_params != 0 or tree.n_mass_aims != 0:
-            I_bar = inertia_reverse(
-                work.pose[b], work.arm[b], frame.assembly.inertia[b], work.v[b], multiplier.a[b], multiplier.m[b]
-            )
-            accumulate(bar.assembly.inertia, b, I_bar)
+        body_adjoint(frame, bar, b)
     for b in range(n - 1, -1, -1):
         d, p = tree.dof[b], tree.parent[b]
         for k in range(tree.n_dof[b]):
             bar.work.tau[d + k] = minus(multiplier.mu[d + k])
             accumulate(bar.work.armature, d + k, times_(multiplier.mu[d + k], work.qdd[d + k]))
         if tree.kind[b] == FREE:
-            pose_bar = free_reverse(
-                work.pose[b], work.arm[b], multiplier.force[b], multiplier.a_bar[b],
-                six(multiplier.mu[d], multiplier.mu[d + 1], multiplier.mu[d + 2],
-                    multiplier.mu[d + 3], multiplier.mu[d + 4], multiplier.mu[d + 5]),
-                six(work.qdd[d], work.qdd[d + 1], work.qdd[d + 2], work.qdd[d + 3], work.qdd[d + 4], work.qdd[d + 5]),
-            )  # fmt: skip
-            accumulate(bar.work.pose, b, pose_bar)
-            # all six degrees of freedom feel the first one's armature
-            for k in range(1, 6):
-                accumulate(bar.work.armature, d, bar.work.armature[d + k])
-                bar.work.armature[d + k] = zero(work.qdd[d])
+            free_body_adjoint(frame, bar, b)
         else:
             for k in range(tree.n_dof[b]):
                 S_bar = axis_reverse(multiplier.force[b], multiplier.mu[d + k], multiplier.a_bar[b], work.qdd[d + k])

@@ -2,14 +2,14 @@
 
 Links that fixed joints weld together are lumped into one body; each keeps its own parameters, and the reverse hands
 their gradients back. Each body's frame is turned so that a scalar joint's axis is its z axis: that makes the axis a
-column of the pose. Which of the many such frames is taken (the gauge) changes nothing that can be observed.
+column of the pose. Which of the many such frames is taken (the reference) changes nothing that can be observed.
 """
 
 from ....algebra import inertia, rotation
 from ....algebra.spatial import WORLD, composed, dot, force_in_body, moved_pose, scale
 from ....algebra.vector import add, cross, product, sub, times, transposed, transposed_times
 from ....compiler.elementary import inverse, root
-from ....compiler.kernel import accumulate, kernel
+from ....compiler.kernel import accumulate, kernel, sweep
 from ....compiler.reverse import adjoint
 from ....compiler.trace import traced
 from ....model.arrays import FIXED, FREE, SPHERICAL
@@ -50,15 +50,15 @@ def joint_frame(parent, placement):
     return composed(parent, placed(placement)), tuple(0.0 * parent[0] + x for x in WORLD)
 
 
-def axis_frame(axis, gauge_axis, gauge):
-    """A rotation that takes z to the axis: the gauge, corrected by the arc from its own axis."""
-    return product(rotation.arc(gauge_axis, scale(axis, inverse(root(dot(axis, axis))))), gauge)
+def axis_frame(axis, reference_axis, reference):
+    """A rotation that takes z to the axis: the reference, corrected by the arc from its own axis."""
+    return product(rotation.arc(reference_axis, scale(axis, inverse(root(dot(axis, axis))))), reference)
 
 
 @traced
-def axis_joint_frame(parent, placement, axis, gauge_axis, gauge):
+def axis_joint_frame(parent, placement, axis, reference_axis, reference):
     """The same for a joint about or along an axis; the body is turned by the axis frame, its link is turned back."""
-    turn = axis_frame(axis, gauge_axis, gauge)
+    turn = axis_frame(axis, reference_axis, reference)
     zero = (0.0 * turn[0],) * 3
     return composed(composed(parent, placed(placement)), (*turn, *zero)), (*transposed(turn), *zero)
 
@@ -71,7 +71,7 @@ def link_in_body(frame, mass, com, rotational):
 
 @kernel
 def assembly_stage(frame):
-    tree, params, gauge, assembly = frame.tree, frame.params, frame.gauge, frame.assembly
+    tree, params, axis_reference, assembly = frame.tree, frame.params, frame.axis_reference, frame.assembly
     for b in range(tree.n_bodies):
         assembly.inertia[b] = zero10(params.world_dt[0])
     assembly.frame_pose[tree.n_frames] = world_frame(params.world_dt[0])
@@ -84,7 +84,11 @@ def assembly_stage(frame):
             assembly.placement[b], assembly.frame_pose[i] = joint_frame(parent, params.joint_placement[i])
         else:
             assembly.placement[b], assembly.frame_pose[i] = axis_joint_frame(
-                parent, params.joint_placement[i], params.joint_axis[i], gauge.axis[i], gauge.rotation[i]
+                parent,
+                params.joint_placement[i],
+                params.joint_axis[i],
+                axis_reference.axis[i],
+                axis_reference.rotation[i],
             )
     for j in range(tree.n_links):
         I, assembly.com[j] = link_in_body(
@@ -117,9 +121,9 @@ def placement_cotangent(parent, placement, force):
 
 
 @traced
-def axis_cotangent(parent, placement, axis, gauge_axis, gauge, force, frame_force):
+def axis_cotangent(parent, placement, axis, reference_axis, reference, force, frame_force):
     """An axis turns the joint against its parent, and turns everything on the body back."""
-    turn = axis_frame(axis, gauge_axis, gauge)
+    turn = axis_frame(axis, reference_axis, reference)
     here = composed(parent, placed(placement))
     local = transposed_times(here[:9], sub(force[:3], cross(here[9:], force[3:])))
     turn_bar = sub(local, times(turn, frame_force[:3]))
@@ -127,58 +131,57 @@ def axis_cotangent(parent, placement, axis, gauge_axis, gauge, force, frame_forc
     return scale(cross(turn_bar, scale(axis, length_inv)), length_inv)
 
 
+@sweep
+def shape_adjoint(frame, bar, i):
+    f, force = frame.tree.shape_frame[i], bar.assembly.shape[i]
+    accumulate(bar.assembly.frame_pose, f, force)
+    placement = placement_cotangent(frame.assembly.frame_pose[f], frame.params.shape_placement[i], force)
+    accumulate(bar.params.shape_placement, i, placement)
+
+
+@sweep
+def link_adjoint(frame, bar, j):
+    tree, params = frame.tree, frame.params
+    f = tree.link_frame[j]
+    pose, inertia_bar = frame.assembly.frame_pose[f], zero10(params.world_dt[0])
+    if tree.link_body[j] < tree.n_bodies:
+        inertia_bar = bar.assembly.inertia[tree.link_body[j]]
+    force, mass, com, rotational = moved_link_adjoint(
+        pose, params.link_mass[j], params.link_com[j], params.link_inertia[j], (inertia_bar + bar.assembly.com[j])
+    )
+    accumulate(bar.assembly.frame_pose, f, force)
+    accumulate(bar.params.link_mass, j, mass)
+    accumulate(bar.params.link_com, j, com)
+    accumulate(bar.params.link_inertia, j, rotational)
+    drag = bar.assembly.drag[j]
+    accumulate(bar.assembly.frame_pose, f, drag)
+    accumulate(bar.params.link_drag_placement, j, placement_cotangent(pose, params.link_drag_placement[j], drag))
+
+
+@sweep
+def joint_adjoint(frame, bar, i):
+    """A frame hands its force on to its parent."""
+    tree, params, reference = frame.tree, frame.params, frame.axis_reference
+    p, kind, placement = tree.frame_parent[i], tree.frame_kind[i], params.joint_placement[i]
+    parent, force = frame.assembly.frame_pose[p], bar.assembly.frame_pose[i]
+    if kind != FIXED:
+        force = bar.assembly.placement[tree.frame_body[i]]
+    accumulate(bar.assembly.frame_pose, p, force)
+    accumulate(bar.params.joint_placement, i, placement_cotangent(parent, placement, force))
+    if kind != FIXED and kind != SPHERICAL and kind != FREE:
+        axis = axis_cotangent(
+            parent, placement, params.joint_axis[i], reference.axis[i], reference.rotation[i], force, bar.assembly.frame_pose[i]
+        )  # fmt: skip
+        accumulate(bar.params.joint_axis, i, axis)
+
+
 @kernel
 def assembly_stage_adjoint(frame, bar):
     """Adds to bar.params; uses up bar.assembly.frame_pose on the way."""
-    tree, params, gauge, assembly = frame.tree, frame.params, frame.gauge, frame.assembly
+    tree = frame.tree
     for i in range(tree.n_shapes):
-        f, force = tree.shape_frame[i], bar.assembly.shape[i]
-        accumulate(bar.assembly.frame_pose, f, force)
-        accumulate(
-            bar.params.shape_placement, i,
-            placement_cotangent(assembly.frame_pose[f], params.shape_placement[i], force),
-        )  # fmt: skip
+        shape_adjoint(frame, bar, i)
     for j in range(tree.n_links):
-        f = tree.link_frame[j]
-        inertia_bar = zero10(params.world_dt[0])
-        if tree.link_body[j] < tree.n_bodies:
-            inertia_bar = bar.assembly.inertia[tree.link_body[j]]
-        force, mass, com, rotational = moved_link_adjoint(
-            assembly.frame_pose[f],
-            params.link_mass[j],
-            params.link_com[j],
-            params.link_inertia[j],
-            (inertia_bar + bar.assembly.com[j]),
-        )
-        accumulate(bar.assembly.frame_pose, f, force)
-        accumulate(bar.params.link_mass, j, mass)
-        accumulate(bar.params.link_com, j, com)
-        accumulate(bar.params.link_inertia, j, rotational)
-        drag = bar.assembly.drag[j]
-        accumulate(bar.assembly.frame_pose, f, drag)
-        accumulate(
-            bar.params.link_drag_placement,
-            j,
-            placement_cotangent(assembly.frame_pose[f], params.link_drag_placement[j], drag),
-        )
+        link_adjoint(frame, bar, j)
     for i in range(tree.n_frames - 1, -1, -1):
-        p, kind = tree.frame_parent[i], tree.frame_kind[i]
-        parent, force = assembly.frame_pose[p], bar.assembly.frame_pose[i]
-        if kind != FIXED:
-            force = bar.assembly.placement[tree.frame_body[i]]
-        accumulate(bar.assembly.frame_pose, p, force)
-        accumulate(bar.params.joint_placement, i, placement_cotangent(parent, params.joint_placement[i], force))
-        if kind != FIXED and kind != SPHERICAL and kind != FREE:
-            accumulate(
-                bar.params.joint_axis,
-                i,
-                axis_cotangent(
-                    parent,
-                    params.joint_placement[i],
-                    params.joint_axis[i],
-                    gauge.axis[i],
-                    gauge.rotation[i],
-                    force,
-                    bar.assembly.frame_pose[i],
-                ),
-            )
+        joint_adjoint(frame, bar, i)

@@ -9,7 +9,7 @@ from ....algebra import rotation
 from ....algebra.spatial import add, composed, moved_about, moved_pose, scale, sub
 from ....algebra.vector import cross, times, transposed_times
 from ....compiler.elementary import detached, maximum
-from ....compiler.kernel import accumulate, kernel, sweep
+from ....compiler.kernel import accumulate, inlined, kernel, sweep
 from ....compiler.reverse import adjoint
 from ....compiler.trace import traced
 from ....model.arrays import FREE, SPHERICAL
@@ -92,77 +92,88 @@ def drag(pose, reference, frame, v, size, density, viscosity):
     return (*add(times(R, tuple(torque)), cross(arm, push)), *push)
 
 
+@inlined
+def turned_joint(frame, b):
+    """What damper and spring give a joint that turns every way."""
+    tree, params, state, work = frame.tree, frame.params, frame.state, frame.work
+    i, d, q = tree.frame[b], tree.dof[b], tree.q[b]
+    damping, stiffness = params.joint_damping[i], params.joint_stiffness[i]
+    turn, to = d, q
+    for k in range(tree.n_dof[b]):
+        work.tau[d + k] = damped(damping, state.qd[d + k])
+    if tree.kind[b] == FREE:
+        turn, to = d + 3, q + 3
+        for k in range(3):
+            work.tau[d + k] = sprung(damping, state.qd[d + k], stiffness, state.q[q + k], params.joint_rest[q + k])
+    if frame.call.has_springs != 0:
+        torque = sprung_turn(
+            stiffness, state.q[to], state.q[to + 1], state.q[to + 2], state.q[to + 3],
+            params.joint_rest[to], params.joint_rest[to + 1], params.joint_rest[to + 2], params.joint_rest[to + 3],
+        )  # fmt: skip
+        accumulate(work.tau, turn, torque[0])
+        accumulate(work.tau, turn + 1, torque[1])
+        accumulate(work.tau, turn + 2, torque[2])
+
+
+@inlined
+def joint_forces(frame, b):
+    """Inertia, damper and spring of a body's own joint."""
+    tree, params, state, work = frame.tree, frame.params, frame.state, frame.work
+    i, d, q, kind = tree.frame[b], tree.dof[b], tree.q[b], tree.kind[b]
+    damping, armature = params.joint_damping[i], params.joint_armature[i]
+    if tree.integrator == IMPLICIT_DAMPING:
+        armature = with_damping(armature, damping, params.world_dt[0])
+    for k in range(tree.n_dof[b]):
+        work.armature[d + k] = armature
+    if kind == SPHERICAL or kind == FREE:
+        turned_joint(frame, b)
+    else:
+        work.tau[d] = sprung(damping, state.qd[d], params.joint_stiffness[i], state.q[q], params.joint_rest[q])
+
+
+@inlined
+def drag_on(frame, j, b):
+    """Of the water on a link of body b."""
+    params, work = frame.params, frame.work
+    return drag(
+        work.pose[b], work.pose[frame.tree.reference[b]], frame.assembly.drag[j], work.v[b], params.link_drag_size[j],
+        params.world_density[0], params.world_viscosity[0],
+    )  # fmt: skip
+
+
+@inlined
+def push_on(frame, j, b):
+    """The outside force on a link of body b."""
+    force, work, k = frame.state.force, frame.work, 6 * j
+    return push(
+        work.pose[b], work.pose[frame.tree.reference[b]], frame.assembly.com[j], force[k], force[k + 1], force[k + 2],
+        force[k + 3], force[k + 4], force[k + 5],
+    )  # fmt: skip
+
+
 @kernel
 def forces(frame):
-    tree, params, assembly, state, work, call = (
-        frame.tree,
-        frame.params,
-        frame.assembly,
-        frame.state,
-        frame.work,
-        frame.call,
-    )
+    tree, state, work, call = frame.tree, frame.state, frame.work, frame.call
     for b in range(tree.n_bodies):
-        i, d, q, kind = tree.frame[b], tree.dof[b], tree.q[b], tree.kind[b]
-        damping, stiffness, armature = params.joint_damping[i], params.joint_stiffness[i], params.joint_armature[i]
-        if tree.integrator == IMPLICIT_DAMPING:
-            armature = with_damping(armature, damping, params.world_dt[0])
-        for k in range(tree.n_dof[b]):
-            work.armature[d + k] = armature
-        if kind == SPHERICAL or kind == FREE:
-            turn, to = d, q
-            for k in range(tree.n_dof[b]):
-                work.tau[d + k] = damped(damping, state.qd[d + k])
-            if kind == FREE:
-                turn, to = d + 3, q + 3
-                for k in range(3):
-                    work.tau[d + k] = sprung(
-                        damping, state.qd[d + k], stiffness, state.q[q + k], params.joint_rest[q + k]
-                    )
-            if call.has_springs != 0:
-                torque = sprung_turn(
-                    stiffness, state.q[to], state.q[to + 1], state.q[to + 2], state.q[to + 3],
-                    params.joint_rest[to], params.joint_rest[to + 1], params.joint_rest[to + 2], params.joint_rest[to + 3],
-                )  # fmt: skip
-                accumulate(work.tau, turn, torque[0])
-                accumulate(work.tau, turn + 1, torque[1])
-                accumulate(work.tau, turn + 2, torque[2])
-        else:
-            work.tau[d] = sprung(damping, state.qd[d], stiffness, state.q[q], params.joint_rest[q])
+        joint_forces(frame, b)
     for n in range(tree.n_joint_drives):
         a = tree.joint_drive[n]
         d = tree.actuator_dof[a]
         drive(frame, work.tau, d, state.q[tree.actuator_q[a]], state.qd[d], a)
     for t in range(tree.n_tendons):
         for k in range(tree.tendon_first[t], tree.tendon_first[t + 1]):
-            accumulate(work.tau, tree.term_dof[k], share(params.tendon_coefficient[k], work.pull[t]))
+            accumulate(work.tau, tree.term_dof[k], share(frame.params.tendon_coefficient[k], work.pull[t]))
     if call.force != 0 or call.has_drag != 0 or tree.has_soft_contact != 0 or tree.n_link_aims != 0:
         for b in range(tree.n_bodies):
             work.f[b] = zero6(work.pose[b][0])
             if tree.has_soft_contact != 0:
                 work.f[b] = work.touch[b]
-    if call.has_drag != 0:
-        for j in range(tree.n_links):
-            b = tree.link_body[j]
-            if b < tree.n_bodies:
-                accumulate(
-                    work.f, b,
-                    drag(
-                        work.pose[b], work.pose[tree.reference[b]], assembly.drag[j], work.v[b], params.link_drag_size[j],
-                        params.world_density[0], params.world_viscosity[0],
-                    ),
-                )  # fmt: skip
-    if call.force != 0:
-        for j in range(tree.n_links):
-            b, k = tree.link_body[j], 6 * j
-            if b < tree.n_bodies:
-                accumulate(
-                    work.f, b,
-                    push(
-                        work.pose[b], work.pose[tree.reference[b]], assembly.com[j], state.force[k], state.force[k + 1],
-                        state.force[k + 2], state.force[k + 3], state.force[k + 4], state.force[k + 5],
-                    ),
-                )  # fmt: skip
+    for j in range(tree.n_links if call.has_drag != 0 else 0):
+        if tree.link_body[j] < tree.n_bodies:
+            accumulate(work.f, tree.link_body[j], drag_on(frame, j, tree.link_body[j]))
+    for j in range(tree.n_links if call.force != 0 else 0):
+        if tree.link_body[j] < tree.n_bodies:
+            accumulate(work.f, tree.link_body[j], push_on(frame, j, tree.link_body[j]))
 
 
 # the reverse ------------------------------------------------------------------------------------------------------------
@@ -272,29 +283,49 @@ def pull_adjoint(frame, bar, t):
         accumulate(bar.work.pull, t, pull)
 
 
+@sweep
+def push_adjoint(frame, bar, j, b):
+    """Of the outside force on a link of body b."""
+    work, force, k = frame.work, frame.state.force, 6 * j
+    bars, com, pose_bar = push_reverse(
+        work.pose[b], work.pose[frame.tree.reference[b]], frame.assembly.com[j], force[k], force[k + 1], force[k + 2], bar.work.f[b]
+    )  # fmt: skip
+    for e in range(6):
+        accumulate(bar.state.force, k + e, bars[e])
+    accumulate(bar.assembly.com, j, com)
+    accumulate(bar.work.pose, b, pose_bar)
+
+
+@sweep
+def armature_adjoint(frame, bar, b):
+    tree, params = frame.tree, frame.params
+    i = tree.frame[b]
+    for k in range(tree.n_dof[b]):
+        armature_bar = bar.work.armature[tree.dof[b] + k]
+        if tree.integrator == IMPLICIT_DAMPING:
+            armature, damping, dt = with_damping_adjoint(
+                params.joint_armature[i], params.joint_damping[i], params.world_dt[0], armature_bar
+            )
+            accumulate(bar.params.joint_armature, i, armature)
+            accumulate(bar.params.joint_damping, i, damping)
+            accumulate(bar.params.world_dt, 0, dt)
+        else:
+            accumulate(bar.params.joint_armature, i, armature_bar)
+
+
 @kernel
 def forces_adjoint(frame, bar):
     """Adds to all it touches; overwrites bar.work.touch."""
-    tree, params, state, work, call = frame.tree, frame.params, frame.state, frame.work, frame.call
+    tree, state, call = frame.tree, frame.state, frame.call
     if tree.has_soft_contact != 0:
         for b in range(tree.n_bodies):
             bar.work.touch[b] = bar.work.f[b]
-    if call.has_drag != 0:
-        for j in range(tree.n_links):
-            if tree.link_body[j] < tree.n_bodies:
-                drag_adjoint(frame, bar, j)
-    if call.force != 0:
-        for j in range(tree.n_links):
-            b, k = tree.link_body[j], 6 * j
-            if b < tree.n_bodies:
-                bars, com, force = push_reverse(
-                    work.pose[b], work.pose[tree.reference[b]], frame.assembly.com[j], state.force[k], state.force[k + 1],
-                    state.force[k + 2], bar.work.f[b],
-                )  # fmt: skip
-                for e in range(6):
-                    accumulate(bar.state.force, k + e, bars[e])
-                accumulate(bar.assembly.com, j, com)
-                accumulate(bar.work.pose, b, force)
+    for j in range(tree.n_links if call.has_drag != 0 else 0):
+        if tree.link_body[j] < tree.n_bodies:
+            drag_adjoint(frame, bar, j)
+    for j in range(tree.n_links if call.force != 0 else 0):
+        if tree.link_body[j] < tree.n_bodies:
+            push_adjoint(frame, bar, j, tree.link_body[j])
     for t in range(tree.n_tendons):
         pull_adjoint(frame, bar, t)
     for n in range(tree.n_joint_drives):
@@ -302,19 +333,9 @@ def forces_adjoint(frame, bar):
         q, d = tree.actuator_q[a], tree.actuator_dof[a]
         drive_adjoint(frame, bar, state.q[q], state.qd[d], bar.work.tau[d], bar.state.q, q, bar.state.qd, d, a)
     for b in range(tree.n_bodies):
-        i, kind = tree.frame[b], tree.kind[b]
+        kind = tree.kind[b]
         if kind != SPHERICAL:
             spring_adjoint(frame, bar, b)
         if kind == SPHERICAL or kind == FREE:
             turn_adjoint(frame, bar, b)
-        for k in range(tree.n_dof[b]):
-            armature_bar = bar.work.armature[tree.dof[b] + k]
-            if tree.integrator == IMPLICIT_DAMPING:
-                armature, damping, dt = with_damping_adjoint(
-                    params.joint_armature[i], params.joint_damping[i], params.world_dt[0], armature_bar
-                )
-                accumulate(bar.params.joint_armature, i, armature)
-                accumulate(bar.params.joint_damping, i, damping)
-                accumulate(bar.params.world_dt, 0, dt)
-            else:
-                accumulate(bar.params.joint_armature, i, armature_bar)
+        armature_adjoint(frame, bar, b)

@@ -1,4 +1,4 @@
-"""Joint accelerations and kicks -> next coordinates and rates, on the manifold: quaternions by the exponential map.
+"""Joint accelerations and jumps of rates -> next coordinates and rates, on the manifold: quaternions by the exponential map.
 
 Semi-implicit Euler moves with the new rates, explicit Euler with the old ones; implicit joint damping is semi-implicit
 here and has done its part in `forces`. The fourth-order Runge-Kutta step is in runge_kutta.py, of the same operators.
@@ -12,7 +12,7 @@ from ....compiler.trace import traced
 from ....model.arrays import FREE, SPHERICAL
 from ..workspace import EXPLICIT
 
-READS = ("state.q", "state.qd", "work.qdd", "work.kick", "params.world_dt")
+READS = ("state.q", "state.qd", "work.qdd", "work.qd_jump", "params.world_dt")
 WRITES = ("work.q_next", "work.qd_next")
 
 
@@ -80,8 +80,8 @@ def move_adjoint(frame, q, rate, dt, q_next_bar, q_bar, rate_bar, dt_bar):
 
 
 @traced
-def kicked(rate, kick):
-    return rate + kick
+def with_jump(rate, jump):
+    return rate + jump
 
 
 @kernel
@@ -92,7 +92,7 @@ def integration(frame):
         work.qd_next[d] = advanced(state.qd[d], work.qdd[d], dt)
     if tree.has_impulses != 0:
         for d in range(tree.n_dofs):
-            work.qd_next[d] = kicked(work.qd_next[d], work.kick[d])
+            work.qd_next[d] = with_jump(work.qd_next[d], work.qd_jump[d])
     if tree.integrator == EXPLICIT:
         move(frame, state.q, state.qd, dt, work.q_next)
     else:
@@ -101,7 +101,7 @@ def integration(frame):
 
 @kernel
 def integration_adjoint(frame, bar):
-    """Overwrites bar.work.qdd and kick; adds to the others, bar.work.qd_next included."""
+    """Overwrites bar.work.qdd and qd_jump; adds to the others, bar.work.qd_next included."""
     tree, state, work = frame.tree, frame.state, frame.work
     dt = frame.params.world_dt[0]
     if tree.integrator == EXPLICIT:
@@ -114,4 +114,4 @@ def integration_adjoint(frame, bar):
         bar.work.qdd[d], dt_bar = advanced_adjoint(state.qd[d], work.qdd[d], dt, bar.work.qd_next[d])
         accumulate(bar.state.qd, d, bar.work.qd_next[d])
         accumulate(bar.params.world_dt, 0, dt_bar)
-        bar.work.kick[d] = bar.work.qd_next[d]
+        bar.work.qd_jump[d] = bar.work.qd_next[d]

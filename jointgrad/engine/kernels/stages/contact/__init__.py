@@ -1,10 +1,10 @@
 """Points that touch, limits, dry friction, loops -> what impulses add to the rates (Qiao 2021, sec. 4.2).
 
 All rows of a world are one problem; its reverse is exact for what was computed.
-The pieces: paths.py (how trees answer), rows.py and ties.py (the problem), solvers.py (who solves it, goes back, and tells margins:
-gauss_seidel.py, running_sums.py for many contacts), clamps.py and clamping.py (their bounds), settling.py (whether the sweeps
-were enough), energy.py (bounces do no work), response.py (impulses to rates, and back to inertias), pulls.py (back to rows and
-parameters). A stage of its own, for those who ask: loads.py (forces on links).
+The pieces: paths.py (how trees answer), rows.py and constraints.py (the problem: points, joints and loops), their reverses beside
+them, solvers.py (who solves it, goes back, and tells margins: gauss_seidel.py, matrix_free.py for many contacts), clamps.py and
+clamping.py (their bounds), settling.py (whether the sweeps were enough), energy.py (bounces do no work), response.py (impulses to
+rates, and back to inertias). A stage of its own, for those who ask: wrenches.py (forces on links).
 """
 
 from .....compiler.kernel import kernel, sweep
@@ -12,15 +12,15 @@ from ...operators import zero
 from ..articulated import multipliers
 from .energy import restrain, restrain_adjoint, restrain_again, square_adjoint, unrestrain
 from .give import lightness_adjoint
-from .loads import loads_felt
-from .pulls import impulse_cotangents, rows_adjoint
 from .response import inertia_adjoint, rates, sum_pushes
 from .rows import blocks
+from .rows_reverse import impulse_cotangents, rows_adjoint
 from .solvers import solve, solve_adjoint
+from .wrenches import wrenches_felt
 
 READS = (
     "state.q", "state.qd", "assembly.inertia", "work.pose", "work.arm", "work.S", "work.v", "work.armature", "work.I",
-    "work.U", "work.D_inv", "work.factor", "work.rise", "work.qdd", "touch.shape", "touch.point", "touch.normal", "touch.gap",
+    "work.U", "work.D_inv", "work.factor", "work.a_joints", "work.qdd", "touch.shape", "touch.point", "touch.normal", "touch.gap",
     "params.joint_limit", "params.joint_friction", "params.joint_mimic", "params.pair_friction", "params.pair_torsion",
     "params.pair_rolling", "params.pair_restitution", "params.pair_baumgarte", "params.pair_compliance",
     "params.pair_softness", "params.pair_margin", "params.pair_max_push_out_speed", "params.world_baumgarte",
@@ -31,18 +31,18 @@ WRITES = (
     "block.approach", "block.A", "block.b", "block.give", "block.lightness", "block.soft", "block.low", "block.high",
     "block.friction", "block.active", "block.D", "block.G", "block.start", "block.x", "block.side",
     "block.impulse", "block.sticks", "block.pushed", "block.motion", "block.share",
-    "block.whole", "block.balance", "block.unsettled", "work.kick",
+    "block.whole", "block.balance", "block.unsettled", "work.qd_jump",
 )  # fmt: skip
 
 
 @sweep
-def no_kick(frame):
+def no_jump(frame):
     for d in range(frame.tree.n_dofs):
-        frame.work.kick[d] = zero(frame.params.world_dt[0])
+        frame.work.qd_jump[d] = zero(frame.params.world_dt[0])
 
 
 @kernel
-def kicks(frame):
+def jumps(frame):
     sum_pushes(frame)
     if frame.block.bounces != 0:
         restrain(frame)
@@ -53,21 +53,21 @@ def kicks(frame):
 def contact(frame):
     blocks(frame)
     if frame.block.n == 0:
-        no_kick(frame)
+        no_jump(frame)
     else:
         solve(frame)
-        kicks(frame)
+        jumps(frame)
 
 
 @kernel
 def contact_adjoint(frame, bar):
-    """Reads bar.work.kick, and bar.block.load where contact forces are outputs; adds to the cotangents of all that it reads."""
+    """Reads bar.work.qd_jump, and bar.block.wrench where contact forces are outputs; adds to cotangents of all that it reads."""
     tree, block, call = frame.tree, frame.block, frame.call
     if block.n > 0:
-        multipliers(frame, bar.work.kick)
+        multipliers(frame, bar.work.qd_jump)
         impulse_cotangents(frame, bar)
-        if call.wants_loads != 0:
-            loads_felt(frame, bar)
+        if call.wants_wrenches != 0:
+            wrenches_felt(frame, bar)
         if block.restrained != 0:
             unrestrain(frame)
             restrain_adjoint(frame, bar)

@@ -15,10 +15,10 @@ from .....model.arrays import FREE
 from ...at_points import at_point
 from ...operators import plus, zero
 from .give import plus_mass
+from .matrix_free import felt_by
 from .paths import IN_FIRST, POINT
 from .response import joint_rates, no_sums, push
 from .rows import bounce_of, brake, push_out
-from .running_sums import felt_by
 
 # energy may grow by this share: rounding must not decide whether an elastic impact is restrained
 SLACK = 1e-9
@@ -47,14 +47,14 @@ def entry(x, approach, closing, b, may_push, mass):
 
 
 @traced
-def tie_entry(x, closing, b):
+def constraint_entry(x, closing, b):
     """The same of what turns, and of ties; the velocities before the step are taken for those before the impulses."""
     pushes = tuple(maximum(p * (c - d), 0.0) for p, c, d in zip(x, closing, b, strict=True))
     return 2.0 * (pushes[0] + pushes[1] + pushes[2] - dot(x, closing))
 
 
 entry_adjoint = adjoint(entry, "x approach closing b mass")
-tie_entry_adjoint = adjoint(tie_entry, "x closing b")
+constraint_entry_adjoint = adjoint(constraint_entry, "x closing b")
 
 
 @traced
@@ -142,7 +142,7 @@ def restrain(frame):
             is_pushed = may_push(frame, k)
             own = entry(x, block.approach[k], block.closing[k], block.b[k], is_pushed, mass)
         else:
-            own = tie_entry(x, block.closing[k], block.b[k])
+            own = constraint_entry(x, block.closing[k], block.b[k])
         balance = plus(balance, own)
         square = plus(square, times_felt(x, felt_by(frame, block.pushed, block.motion, k)))
     block.balance[0] = balance, square, bounce
@@ -186,7 +186,7 @@ def restrain_again(frame):
     for b in range(tree.n_bodies):
         if tree.kind[b] != FREE:
             for d in range(tree.dof[b], tree.dof[b] + tree.n_dof[b]):
-                work.kick[d] = product(work.kick[d], frame.block.share[0])
+                work.qd_jump[d] = product(work.qd_jump[d], frame.block.share[0])
 
 
 @traced
@@ -225,7 +225,7 @@ def restrain_adjoint(frame, bar):
             )  # fmt: skip
             all_mass_bar = plus(all_mass_bar, mass_bar)
         else:
-            own_bar, bar.block.closing[k], bar.block.demand[k] = tie_entry_adjoint(
+            own_bar, bar.block.closing[k], bar.block.demand[k] = constraint_entry_adjoint(
                 block.whole[k], block.closing[k], block.b[k], balance_bar
             )
         felt = felt_by(frame, block.pushed, block.motion, k)
@@ -267,4 +267,4 @@ def add_square(frame, bar, k, side, t):
         first += 6
         bar.block.W_root[side] = plus_motion(bar.block.W_root[side], block.whole[k], block.motion[root], square_bar)
     for d in range(first, tree.tree_dof[t + 1]):
-        bar.block.W[base + d] = plus_rate(bar.block.W[base + d], block.whole[k], frame.work.kick[d], square_bar)
+        bar.block.W[base + d] = plus_rate(bar.block.W[base + d], block.whole[k], frame.work.qd_jump[d], square_bar)

@@ -7,7 +7,7 @@ A row without contact has D = 0 and stays exactly zero, forwards and backwards.
 
 Impulses after every sweep are kept, so that the reverse is that of what was computed, converged or not (Qiao 2021,
 supplement, Algorithm 1, corrected). How trial values are clamped, and the reverse of that, is in clamps.py. This form writes out
-how every contact moves every other (A and G); running_sums.py is the other.
+how every contact moves every other (A and G); matrix_free.py is the other.
 """
 
 from .....compiler.elementary import inverse, select

@@ -9,7 +9,7 @@ from .....algebra.spatial import scale, sub
 from .....algebra.spatial import work as motion_work
 from .....compiler.kernel import inlined, sweep
 from .....compiler.trace import traced
-from .....model.arrays import JOINT_TIE
+from .....model.arrays import JOINT_CONSTRAINT
 from ...operators import plus
 
 # kinds of blocks: a point with Coulomb friction, its torsion and rolling, rows with fixed bounds
@@ -78,7 +78,7 @@ def open_block(frame, kind, source, a, b):
 def is_of_joints(frame, k):
     """Whether the rows of a block are those of joints, not of points or marks."""
     block = frame.block
-    return block.kind[k] == BOUNDED and frame.tree.tie_kind[block.source[k]] == JOINT_TIE
+    return block.kind[k] == BOUNDED and frame.tree.constraint_kind[block.source[k]] == JOINT_CONSTRAINT
 
 
 @inlined

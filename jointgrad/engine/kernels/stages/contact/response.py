@@ -1,7 +1,7 @@
 """Impulses -> what they add to the rates, and what their cotangents pull on: rows, axes, inertias.
 
-With Y = M^-1 J^T the step is qd_next = qd_free + Y x, A = J Y, b = J qd_free + ... . From lambda = M^-1 kick_bar and
-S = A_bar + A_bar^T: M_bar = -Y S Y^T / 2 - lambda kick^T and J_bar = b_bar qd_free^T + x lambda^T + S Y^T. Only the
+With Y = M^-1 J^T the step is qd_next = qd_free + Y x, A = J Y, b = J qd_free + ... . From lambda = M^-1 jump_bar and
+S = A_bar + A_bar^T: M_bar = -Y S Y^T / 2 - lambda jump^T and J_bar = b_bar qd_free^T + x lambda^T + S Y^T. Only the
 entries of M_bar between joints of one path count; they are pulled back through composite inertias, once for all rows
 (Featherstone 2008, sec. 6.2, in one frame: M_ij = S_j . I_c S_i).
 """
@@ -74,7 +74,7 @@ def joint_rates(frame, b):
     tree, work, block = frame.tree, frame.work, frame.block
     motion = block.motion[tree.parent[b]]
     for d in range(tree.dof[b], tree.dof[b] + tree.n_dof[b]):
-        work.kick[d], motion = accelerate(work.S[d], work.U[d], work.D_inv[d], block.pushed[d], motion)
+        work.qd_jump[d], motion = accelerate(work.S[d], work.U[d], work.D_inv[d], block.pushed[d], motion)
     block.motion[b] = motion
 
 
@@ -86,7 +86,7 @@ def rates(frame):
         if tree.kind[b] == FREE:
             own = free_rates(work.pose[b], work.arm[b], frame.block.motion[b])
             for e in range(6):
-                work.kick[tree.dof[b] + e] = own[e]
+                work.qd_jump[tree.dof[b] + e] = own[e]
         else:
             joint_rates(frame, b)
 
@@ -323,14 +323,14 @@ def pull_joint(frame, bar, t, b, i):
     F = weight_times(bar.block.composite[b], work.S[i])
     f_bar = zero6(frame.params.world_dt[0])
     if root >= 0:
-        f_bar = root_start(block.motion[root], multiplier.m[root], work.kick[i], multiplier.mu[i])
+        f_bar = root_start(block.motion[root], multiplier.m[root], work.qd_jump[i], multiplier.mu[i])
         for s in range(block.member_first[t], block.member_first[t + 1]):
             side = block.member[s]
             f_bar = root_more(f_bar, bar.block.W_root[side], bar.block.Y[side * D + i - first])
     path = tree.path_first[b]
     for place in range(tree.place[i] + 1):
         j = tree.path[path + place]
-        m = pull_start(work.kick[i], work.kick[j], multiplier.mu[i], multiplier.mu[j])
+        m = pull_start(work.qd_jump[i], work.qd_jump[j], multiplier.mu[i], multiplier.mu[j])
         for s in range(block.member_first[t], block.member_first[t + 1]):
             side = block.member[s] * D - first
             m = pull_more(m, bar.block.Y[side + i], bar.block.W[side + j])

@@ -1,7 +1,7 @@
 """Points that touch -> rows of the contact problem, and how the trees answer a unit impulse along each.
 
 Rows come in blocks of three: normal and two tangents of a point; turning about normal and tangents (torsion, rolling);
-three scalar rows of joints or loops (ties.py). Everything is about the reference point of a tree in world axes, so that
+three scalar rows of joints or loops (constraints.py). Everything is about the reference point of a tree in world axes, so that
 a row passes down its path unchanged but for what the joints take (Featherstone 2008, sec. 7.3, on forces alone). With
 the effort u that a row leaves at each joint, and its force f on a free root, A = f^T IA^-1 f + sum of u u^T / D over
 the joints that two rows share: M^-1 is never formed.
@@ -17,9 +17,9 @@ from .....compiler.reverse import adjoint
 from .....compiler.trace import traced
 from ...at_points import at_point
 from ...operators import zero, zero9
+from .constraints import constraint_blocks
 from .give import lightness_at, lightnesses, softened, softness_of
 from .paths import POINT, SPIN, joined, list_members, open_block, reach_roots, three, tree_of
-from .ties import tie_blocks
 
 # restitution from which on a pair falls through its margin freely, and bounces when it has: below, it is braked there, the less
 # the more it bounces, so that the law is continuous where restitution begins
@@ -48,9 +48,9 @@ def spin_rows(normal):
 
 
 @traced
-def closing(rows_a, v_a, rise_a, rows_b, v_b, rise_b, dt):
+def closing(rows_a, v_a, a_joints_a, rows_b, v_b, a_joints_b, dt):
     """Velocity along the rows if there were no impulse."""
-    a, b = add(v_a, scale(rise_a, dt)), add(v_b, scale(rise_b, dt))
+    a, b = add(v_a, scale(a_joints_a, dt)), add(v_b, scale(a_joints_b, dt))
     return tuple(motion_work(a, f) + motion_work(b, g) for f, g in zip(three(rows_a), three(rows_b), strict=True))
 
 
@@ -132,7 +132,7 @@ def point_block(frame, i):
         touch.point[i], touch.normal[i], work.pose[tree.reference[a]], work.pose[tree.reference[b]]
     )
     block.closing[k] = closing(
-        block.rows[2 * k], work.v[a], work.rise[a], block.rows[2 * k + 1], work.v[b], work.rise[b], dt
+        block.rows[2 * k], work.v[a], work.a_joints[a], block.rows[2 * k + 1], work.v[b], work.a_joints[b], dt
     )
     block.approach[k] = approach_of(block.rows[2 * k], work.v[a], block.rows[2 * k + 1], work.v[b])
     restitution = at_point(frame, touch.restitution, params.pair_restitution, i, row)
@@ -154,7 +154,7 @@ def spin_block(frame, i):
     k = open_block(frame, SPIN, i, a, b)
     block.rows[2 * k], block.rows[2 * k + 1] = spin_rows(touch.normal[i])
     block.closing[k] = closing(
-        block.rows[2 * k], work.v[a], work.rise[a], block.rows[2 * k + 1], work.v[b], work.rise[b], dt
+        block.rows[2 * k], work.v[a], work.a_joints[a], block.rows[2 * k + 1], work.v[b], work.a_joints[b], dt
     )
     restitution = at_point(frame, touch.restitution, params.pair_restitution, i, row)
     block.b[k] = spin_demand(block.closing[k], touch.gap[i], restitution, params.pair_margin[row])
@@ -180,8 +180,8 @@ def blocks(frame):
     block.bounces = block.restrained = 0
     if touch.n != 0:
         lightnesses(frame)
-    if tree.n_ties != 0:
-        tie_blocks(frame)
+    if tree.n_constraints != 0:
+        constraint_blocks(frame)
     for i in range(touch.n):
         p = touch.pair[i]
         if tree.pair_has_rows[p] != 0:
@@ -245,7 +245,14 @@ def list_couplings(frame):
                 block.own[k] = p
             p += 1
     block.first[n] = p
-    # seen[s] counts the blocks before k that have s as neighbour
+    list_mirrors(frame)
+
+
+@sweep
+def list_mirrors(frame):
+    """seen[s] counts the blocks before k that have s as neighbour."""
+    block = frame.block
+    n = block.n
     for k in range(n):
         block.seen[k] = 0
     for k in range(n):

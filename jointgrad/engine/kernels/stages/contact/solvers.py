@@ -1,7 +1,7 @@
 """Solvers of the contact problem: who finds the impulses of a step, goes back through that, and says how near another outcome was.
 
-rows.py and ties.py have written the rows of every block before a solver is asked, and after it energy.py and response.py go on
-with what it found, the same for all of them. A solver is a line in SOLVERS, in the order of model.laws.SOLVERS:
+rows.py and constraints.py have written the rows of every block before a solver is asked, and after it energy.py and response.py
+go on with what it found, the same for all of them. A solver is a line in SOLVERS, in the order of model.laws.SOLVERS:
 
 solve(frame) reads the blocks (rows, effort, at_root, answer, b, give, low, high, friction, active) and writes block.impulse,
     block.sticks and block.unsettled, and what it keeps for itself;
@@ -13,7 +13,7 @@ record(frame, record) adds margins and signature of its choices, the impulses an
 from typing import NamedTuple
 
 from .....compiler.kernel import Sweep, choice
-from . import gauss_seidel, running_sums
+from . import gauss_seidel, matrix_free
 
 
 class Solver(NamedTuple):
@@ -24,7 +24,7 @@ class Solver(NamedTuple):
 
 SOLVERS = (
     Solver(gauss_seidel.solve, gauss_seidel.solve_adjoint, gauss_seidel.record_sweeps),
-    Solver(running_sums.solve, running_sums.sums_adjoint, running_sums.record_sweeps),
+    Solver(matrix_free.solve, matrix_free.matrix_free_adjoint, matrix_free.record_sweeps),
 )
 
 solve = choice("solve", "tree.solver", [s.solve for s in SOLVERS])

@@ -1,8 +1,8 @@
 """Joint limits, dry joint friction, mimic joints and closed loops -> blocks of rows with fixed bounds.
 
-A tie is a block of three rows. Those of joints lie on one path (tie_a is its last body), so that three of them cost as
-much as one: each has a kind, a degree of freedom, and for a mimic joint the one that it follows (on the path of tie_b
-where that is another). Those of loops hold two points together (CONNECT: tie_a, tie_b are marks among the shapes),
+A tie is a block of three rows. Those of joints lie on one path (constraint_a is its last body), so that three of them cost as
+much as one: each has a kind, a degree of freedom, and for a mimic joint the one that it follows (on the path of constraint_b
+where that is another). Those of loops hold two points together (CONNECT: constraint_a, constraint_b are marks among the shapes),
 or two orientations (WELD).
 """
 
@@ -12,7 +12,7 @@ from .....compiler.elementary import clamp, detached, inverse, maximum, select
 from .....compiler.kernel import any_above, kernel, sweep
 from .....compiler.reverse import adjoint
 from .....compiler.trace import traced
-from .....model.arrays import CONNECT, HIGH_ROW, JOINT_TIE, LOW_ROW, MIMIC_ROW, NO_ROW, STOP_ROW
+from .....model.arrays import CONNECT, HIGH_ROW, JOINT_CONSTRAINT, LOW_ROW, MIMIC_ROW, NO_ROW, STOP_ROW
 from .....model.laws import Impulse
 from ...operators import plus, zero, zero3, zero18
 from .paths import BOUNDED, IN_FIRST, joined, open_block, passed, reach_roots, settle
@@ -50,17 +50,17 @@ def both_ends(limit, margin):
 @sweep
 def is_stop(frame, r):
     tree = frame.tree
-    return tree.tie_row[r] == STOP_ROW or tree.tie_row[r] == LOW_ROW or tree.tie_row[r] == HIGH_ROW
+    return tree.constraint_row[r] == STOP_ROW or tree.constraint_row[r] == LOW_ROW or tree.constraint_row[r] == HIGH_ROW
 
 
 @sweep
 def stop_range(frame, r):
     """The range that a stop keeps its joint in, and how near to an end it acts."""
     tree, params = frame.tree, frame.params
-    limit, margin = params.joint_limit[tree.tie_frame[r]], params.world_limit_margin[0]
-    if tree.tie_row[r] == LOW_ROW:
+    limit, margin = params.joint_limit[tree.constraint_frame[r]], params.world_limit_margin[0]
+    if tree.constraint_row[r] == LOW_ROW:
         return low_end(limit, margin)
-    if tree.tie_row[r] == HIGH_ROW:
+    if tree.constraint_row[r] == HIGH_ROW:
         return high_end(limit, margin)
     return both_ends(limit, margin)
 
@@ -114,14 +114,15 @@ def mimic_row(q, rate, qdd, q2, rate2, qdd2, mimic, stabilisation, dt):
 def joint_row(frame, r):
     """One row of a tie between joints."""
     tree, params, state, work = frame.tree, frame.params, frame.state, frame.work
-    kind, i, d, q, dt = tree.tie_row[r], tree.tie_frame[r], tree.tie_dof[r], tree.tie_q[r], params.world_dt[0]
+    kind, i, dt = tree.constraint_row[r], tree.constraint_frame[r], params.world_dt[0]
+    d, q = tree.constraint_dof[r], tree.constraint_q[r]
     if kind == NO_ROW:
         return no_row(dt)
     if is_stop(frame, r):
         limit, margin = stop_range(frame, r)
         return stop_row(state.q[q], state.qd[d], work.qdd[d], limit, params.world_baumgarte[0], margin, dt)
     if kind == MIMIC_ROW:
-        q2, d2 = tree.tie_q2[r], tree.tie_dof2[r]
+        q2, d2 = tree.constraint_q2[r], tree.constraint_dof2[r]
         return mimic_row(
             state.q[q], state.qd[d], work.qdd[d], state.q[q2], state.qd[d2], work.qdd[d2], params.joint_mimic[i],
             params.world_baumgarte[0], dt,
@@ -164,17 +165,17 @@ def own_effort(frame, k, d):
     tree, block = frame.tree, frame.block
     r = 3 * block.source[k]
     own = zero3(block.weight[k][0])
-    if tree.tie_dof[r] == d:
+    if tree.constraint_dof[r] == d:
         own = plus_first(own, block.weight[k][0])
-    if tree.tie_dof[r + 1] == d:
+    if tree.constraint_dof[r + 1] == d:
         own = plus_second(own, block.weight[k][1])
-    if tree.tie_dof[r + 2] == d:
+    if tree.constraint_dof[r + 2] == d:
         own = plus_third(own, block.weight[k][2])
-    if tree.tie_dof2[r] == d:
+    if tree.constraint_dof2[r] == d:
         own = plus_first(own, block.weight2[k][0])
-    if tree.tie_dof2[r + 1] == d:
+    if tree.constraint_dof2[r + 1] == d:
         own = plus_second(own, block.weight2[k][1])
-    if tree.tie_dof2[r + 2] == d:
+    if tree.constraint_dof2[r + 2] == d:
         own = plus_third(own, block.weight2[k][2])
     return own
 
@@ -205,14 +206,14 @@ def joints_reach_roots(frame, k):
 
 
 @sweep
-def joint_tie(frame, t):
+def joint_constraint(frame, t):
     tree, params, block = frame.tree, frame.params, frame.block
     r = 3 * t
     w0, o0, c0, b0, low0, high0, active0 = joint_row(frame, r)
     w1, o1, c1, b1, low1, high1, active1 = joint_row(frame, r + 1)
     w2, o2, c2, b2, low2, high2, active2 = joint_row(frame, r + 2)
     if any_above(most_of(active0, active1, active2), 0.5):
-        k = open_block(frame, BOUNDED, t, tree.tie_a[t], tree.tie_b[t])
+        k = open_block(frame, BOUNDED, t, tree.constraint_a[t], tree.constraint_b[t])
         block.weight[k], block.weight2[k], block.closing[k] = (w0, w1, w2), (o0, o1, o2), (c0, c1, c2)
         block.b[k], block.low[k], block.high[k] = (b0, b1, b2), (low0, low1, low2), (high0, high1, high2)
         block.active[k] = (active0, active1, active2)
@@ -242,8 +243,8 @@ def weld_rows(A):
 
 
 @traced
-def loop_closing(rows_a, v_a, rise_a, rows_b, v_b, rise_b, dt):
-    a, b = add(v_a, tuple(dt * x for x in rise_a)), add(v_b, tuple(dt * x for x in rise_b))
+def loop_closing(rows_a, v_a, a_joints_a, rows_b, v_b, a_joints_b, dt):
+    a, b = add(v_a, tuple(dt * x for x in a_joints_a)), add(v_b, tuple(dt * x for x in a_joints_b))
     return tuple(
         sum(x * y for x, y in zip(a, rows_a[6 * i : 6 * i + 6], strict=True))
         + sum(x * y for x, y in zip(b, rows_b[6 * i : 6 * i + 6], strict=True))
@@ -273,21 +274,21 @@ def unbounded(anything):
 
 
 @sweep
-def loop_tie(frame, t):
+def loop_constraint(frame, t):
     tree, params, work, touch, block = frame.tree, frame.params, frame.work, frame.touch, frame.block
-    i, j, dt = tree.tie_a[t], tree.tie_b[t], params.world_dt[0]
+    i, j, dt = tree.constraint_a[t], tree.constraint_b[t], params.world_dt[0]
     a, b = tree.shape_body[i], tree.shape_body[j]
     k = open_block(frame, BOUNDED, t, a, b)
-    if tree.tie_kind[t] == CONNECT:
+    if tree.constraint_kind[t] == CONNECT:
         block.rows[2 * k], block.rows[2 * k + 1] = connect_rows(
             touch.shape[i], touch.shape[j], work.pose[tree.reference[a]], work.pose[tree.reference[b]]
         )
     else:
         block.rows[2 * k], block.rows[2 * k + 1] = weld_rows(touch.shape[i])
     block.closing[k] = loop_closing(
-        block.rows[2 * k], work.v[a], work.rise[a], block.rows[2 * k + 1], work.v[b], work.rise[b], dt
+        block.rows[2 * k], work.v[a], work.a_joints[a], block.rows[2 * k + 1], work.v[b], work.a_joints[b], dt
     )
-    if tree.tie_kind[t] == CONNECT:
+    if tree.constraint_kind[t] == CONNECT:
         block.b[k] = connect_demand(block.closing[k], touch.shape[i], touch.shape[j], params.world_baumgarte[0], dt)
     else:
         block.b[k] = weld_demand(block.closing[k], touch.shape[i], touch.shape[j], params.world_baumgarte[0], dt)
@@ -297,13 +298,13 @@ def loop_tie(frame, t):
 
 
 @kernel
-def tie_blocks(frame):
+def constraint_blocks(frame):
     tree = frame.tree
-    for t in range(tree.n_ties):
-        if tree.tie_kind[t] == JOINT_TIE:
-            joint_tie(frame, t)
+    for t in range(tree.n_constraints):
+        if tree.constraint_kind[t] == JOINT_CONSTRAINT:
+            joint_constraint(frame, t)
         else:
-            loop_tie(frame, t)
+            loop_constraint(frame, t)
 
 
 # the reverse ------------------------------------------------------------------------------------------------------------

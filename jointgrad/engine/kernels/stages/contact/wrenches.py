@@ -50,7 +50,7 @@ def link_b(frame, i):
 
 
 @sweep
-def load_link(frame, i, j, force):
+def push_link(frame, i, j, force):
     """A force on link j at point i."""
     output = frame.output
     accumulate(output.force, j, force)
@@ -59,26 +59,26 @@ def load_link(frame, i, j, force):
 
 
 @sweep
-def load_links(frame, i, force):
-    load_link(frame, i, link_a(frame, i), force)
-    load_link(frame, i, link_b(frame, i), opposite(force))
+def push_links(frame, i, force):
+    push_link(frame, i, link_a(frame, i), force)
+    push_link(frame, i, link_b(frame, i), opposite(force))
 
 
 @kernel
-def loads(frame):
+def contact_wrenches(frame):
     tree, touch, block, output = frame.tree, frame.touch, frame.block, frame.output
     dt = frame.params.world_dt[0]
     for j in range(tree.n_links):
         output.force[j] = output.torque[j] = zero3(dt)
     for i in range(touch.n):
         if tree.pair_has_rows[touch.pair[i]] == 0:
-            load_links(frame, i, touch.force[i])
+            push_links(frame, i, touch.force[i])
     for k in range(block.n):
         if block.kind[k] != BOUNDED:
             i = block.source[k]
             force = force_of_impulses(touch.normal[i], block.impulse[k], dt)
             if block.kind[k] == POINT:
-                load_links(frame, i, force)
+                push_links(frame, i, force)
             else:
                 accumulate(output.torque, link_a(frame, i), force)
                 accumulate(output.torque, link_b(frame, i), opposite(force))
@@ -100,7 +100,7 @@ moved_about_centre_adjoint = adjoint(moved_about_centre, "point force com delta"
 
 
 @sweep
-def load_link_adjoint(frame, bar, i, j, force):
+def push_link_adjoint(frame, bar, i, j, force):
     """Cotangent of the force on link j at point i."""
     tree, work = frame.tree, frame.work
     b = tree.link_body[j]
@@ -119,37 +119,37 @@ def load_link_adjoint(frame, bar, i, j, force):
 
 
 @sweep
-def load_links_adjoint(frame, bar, i, force):
-    a = load_link_adjoint(frame, bar, i, link_a(frame, i), force)
-    b = load_link_adjoint(frame, bar, i, link_b(frame, i), opposite(force))
+def push_links_adjoint(frame, bar, i, force):
+    a = push_link_adjoint(frame, bar, i, link_a(frame, i), force)
+    b = push_link_adjoint(frame, bar, i, link_b(frame, i), opposite(force))
     return less(a, b)
 
 
 @kernel
-def loads_adjoint(frame, bar):
-    """Adds to all it touches; overwrites bar.block.load, the cotangent of the last impulses."""
+def contact_wrenches_adjoint(frame, bar):
+    """Adds to all it touches; overwrites bar.block.wrench, the cotangent of the last impulses."""
     touch, block = frame.touch, frame.block
     dt = frame.params.world_dt[0]
     for i in range(touch.n):
         if frame.tree.pair_has_rows[touch.pair[i]] == 0:
-            force_bar = load_links_adjoint(frame, bar, i, touch.force[i])
+            force_bar = push_links_adjoint(frame, bar, i, touch.force[i])
             accumulate(bar.touch.force, i, force_bar)
     for k in range(block.n):
-        bar.block.load[k] = zero3(dt)
+        bar.block.wrench[k] = zero3(dt)
         if block.kind[k] != BOUNDED:
             i, x = block.source[k], block.impulse[k]
             if block.kind[k] == POINT:
                 force = force_of_impulses(touch.normal[i], x, dt)
-                force_bar = load_links_adjoint(frame, bar, i, force)
+                force_bar = push_links_adjoint(frame, bar, i, force)
             else:
                 force_bar = less(bar.output.torque[link_a(frame, i)], bar.output.torque[link_b(frame, i)])
-            normal_bar, bar.block.load[k], dt_bar = force_of_impulses_adjoint(touch.normal[i], x, dt, force_bar)
+            normal_bar, bar.block.wrench[k], dt_bar = force_of_impulses_adjoint(touch.normal[i], x, dt, force_bar)
             accumulate(bar.touch.normal, i, normal_bar)
             accumulate(bar.params.world_dt, 0, dt_bar)
 
 
 @sweep
-def loads_felt(frame, bar):
-    """What the loads give the last impulses, before the sweeps run backwards."""
+def wrenches_felt(frame, bar):
+    """What the wrenches give the impulses, before these are taken back."""
     for k in range(frame.block.n):
-        accumulate(bar.block.impulse, k, bar.block.load[k])
+        accumulate(bar.block.impulse, k, bar.block.wrench[k])

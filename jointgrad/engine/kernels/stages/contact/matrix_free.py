@@ -73,7 +73,7 @@ def tried(start, x, D, soft, felt):
 
 
 @kernel
-def sums(frame):
+def matrix_free(frame):
     block = frame.block
     prepare(frame)
     no_sums(frame, block.pushed, block.motion)
@@ -94,7 +94,7 @@ def sums(frame):
 @sweep
 def solve(frame):
     own_couplings(frame)
-    sums(frame)
+    matrix_free(frame)
 
 
 # the reverse ------------------------------------------------------------------------------------------------------------
@@ -109,7 +109,7 @@ def begin(frame, bar):
     for d in range(tree.n_dofs):
         bar.block.pushed[d], bar.block.speed[d], bar.block.pulled_speed[d] = (
             block.pushed[d],
-            frame.work.kick[d],
+            frame.work.qd_jump[d],
             zero(nothing),
         )
     for b in range(tree.n_bodies):
@@ -296,7 +296,7 @@ def own_adjoint(frame, bar, k):
 
 
 @kernel
-def sums_adjoint(frame, bar):
+def matrix_free_adjoint(frame, bar):
     """Uses up bar.block.impulse. Leaves bar.block.b, give, friction and bounds; Y, W and W_root for the inertias."""
     block = frame.block
     all_answers(frame, bar)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 
-def gauge_of(axis: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def axis_references_of(axis: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Rotations (..., 9) that take z to the axes (..., 3), and the axes at unit length (Duff et al. 2017, eq. 9)."""
     axis = axis / np.sqrt((axis * axis).sum(-1, keepdims=True))
     x, y, z = np.moveaxis(axis, -1, 0)

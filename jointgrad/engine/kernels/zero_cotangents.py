@@ -5,7 +5,7 @@ from .operators import zero, zero3, zero6
 
 
 @sweep
-def clear_work(frame, bar):
+def zero_work_bar(frame, bar):
     tree, work = frame.tree, frame.work
     for b in range(tree.n_bodies + 1):
         bar.work.pose[b] = zero6(work.v[b][0])
@@ -21,7 +21,7 @@ def clear_work(frame, bar):
 
 
 @sweep
-def clear_touch(frame, bar):
+def zero_touch_bar(frame, bar):
     """Cotangents of shapes and of the points that touch."""
     tree, touch, params = frame.tree, frame.touch, frame.params
     for i in range(tree.n_shapes):
@@ -36,9 +36,9 @@ def clear_touch(frame, bar):
 
 
 @sweep
-def clear_state(frame, bar):
+def zero_state_bar(frame, bar):
     tree, params = frame.tree, frame.params
-    clear_motion(frame, bar)
+    zero_motion_bar(frame, bar)
     for a in range(tree.n_actuators):
         bar.state.u[a] = zero(params.world_dt[0])
     if frame.call.force != 0:
@@ -47,7 +47,7 @@ def clear_state(frame, bar):
 
 
 @sweep
-def clear_motion(frame, bar):
+def zero_motion_bar(frame, bar):
     tree, params = frame.tree, frame.params
     for i in range(tree.n_q):
         bar.state.q[i] = zero(params.world_dt[0])
