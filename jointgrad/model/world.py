@@ -13,14 +13,14 @@ from .checks import check_link, check_names, warn_of_units
 from .contact_pairs import PAIR_OPTIONS, Default, Rule
 from .description import Description, Shape
 from .errors import ModelError, UnsupportedWarning, warn_caller
-from .flatten import Plan, bodies_of, params_of, start_of, topology_of
 from .inertias import check_inertias, check_moving_mass
 from .laws import Impulse, Law, Spring
-from .listing import Listing, Placed, list_robot
 from .names import unknown
+from .parts import PlacedRobot, WorldParts, add_robot
 from .ranges import BASES, check_form, check_word, numbers, unit_quaternion
 from .recipe import Recipe
 from .renamed import with_current_names
+from .topology import Plan, bodies_of, params_of, start_of, topology_of
 
 
 class World:
@@ -37,7 +37,7 @@ class World:
     ) -> None:
         self.gravity, self.dt, self.integrator = gravity, dt, integrator
         self.density, self.viscosity = density, viscosity
-        self.placed: list[Placed] = []
+        self.placed: list[PlacedRobot] = []
         self.rules: list[Rule] = []
 
     def add(
@@ -57,7 +57,7 @@ class World:
         check_word(owner, "base", base, BASES)
         position = tuple(numbers(owner, "position", position, 3))
         orientation = unit_quaternion(owner, "orientation", orientation)
-        self.placed.append(Placed(robot.copy(), f"{name}/" if name else "", position, orientation, base))
+        self.placed.append(PlacedRobot(robot.copy(), f"{name}/" if name else "", position, orientation, base))
         return self
 
     def add_ground(
@@ -115,31 +115,31 @@ class World:
         check_form("compile", "the world", asked)
         check_word("the world", "integrator", integrator, INTEGRATORS)
         check_form("world", "the world", vars(self) | {"dt": dt})
-        listing = Listing()
+        parts = WorldParts()
         if why := excess("bodies", sum(len(placed.robot.links) for placed in self.placed)):
             raise ModelError(f"the world has {why}")
         for placed in self.placed:
             for link in placed.robot.links.values():
                 check_link(link, unphysical)
-            list_robot(placed, listing)
+            add_robot(placed, parts)
         warn_of_units((placed.robot for placed in self.placed), dt)
-        if not listing.links:
+        if not parts.links:
             raise ModelError("the world is empty: add a robot with at least one link before compiling")
-        check_names("link", [name for name, _, _ in listing.links])
-        check_names("joint", [f.name for f in listing.frames])
-        check_names("actuator", [name for name, _, _ in listing.actuators])
-        check_names("tendon", [name for name, _, _ in listing.tendons])
+        check_names("link", [name for name, _, _ in parts.links])
+        check_names("joint", [f.name for f in parts.frames])
+        check_names("actuator", [name for name, _, _ in parts.actuators])
+        check_names("tendon", [name for name, _, _ in parts.tendons])
         _check_law(contact)
-        bodies = bodies_of(listing)
+        bodies = bodies_of(parts)
         plan = Plan(contact, constraints, max_contacts, self.rules)
-        topology, contacts = topology_of(listing, bodies, INTEGRATORS[integrator], plan, self.placed)
+        topology, contacts = topology_of(parts, bodies, INTEGRATORS[integrator], plan, self.placed)
         if topology.tree["has_impulses"] and integrator == "rk4":
             _refuse_impulses(is_asked)
             topology = replace(topology, tree={**topology.tree, "integrator": INTEGRATORS["semi_implicit"]})
-        params = params_of(listing, topology, self, dt, contacts)
-        check_moving_mass(listing, topology, params)
-        check_inertias(listing, topology, params, integrator)
-        return Model(replace(topology, recipe=self._recipe(given | asked)), params, start_of(listing))
+        params = params_of(parts, topology, self, dt, contacts)
+        check_moving_mass(parts, topology, params)
+        check_inertias(parts, topology, params, integrator)
+        return Model(replace(topology, recipe=self._recipe(given | asked)), params, start_of(parts))
 
     def _recipe(self, asked: dict[str, Any]) -> Recipe:
         own = {name: getattr(self, name) for name in ("gravity", "dt", "integrator", "density", "viscosity")}
