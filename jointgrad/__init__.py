@@ -37,10 +37,10 @@ _HOME = {
     "to_urdf": "files",
     "to_mjcf": "files.write_mjcf",
     "Simulation": "engine.run.simulation",
-    "step": "engine.run.rollout",
+    "step": "engine.run.single_steps",
     "rollout": "engine.run.rollout",
-    "Trajectory": "engine.run.rollout",
-    "Gradient": "engine.run.rollout",
+    "Trajectory": "engine.run.trajectory",
+    "Gradient": "engine.run.trajectory",
     "linearize": "engine.looks.linearize",
     "Exact": "engine.gradients",
     "MovingImpacts": "engine.gradients",
@@ -61,11 +61,11 @@ if TYPE_CHECKING:
     from .engine.looks.inspect import inspect as inspect
     from .engine.looks.linearize import linearize as linearize
     from .engine.run import plain as plain
-    from .engine.run.rollout import Gradient as Gradient
-    from .engine.run.rollout import Trajectory as Trajectory
     from .engine.run.rollout import rollout as rollout
-    from .engine.run.rollout import step as step
     from .engine.run.simulation import Simulation as Simulation
+    from .engine.run.single_steps import step as step
+    from .engine.run.trajectory import Gradient as Gradient
+    from .engine.run.trajectory import Trajectory as Trajectory
     from .files import load as load
     from .files import load_world as load_world
     from .files import to_urdf as to_urdf

@@ -18,7 +18,8 @@ import numpy as np
 
 from .engine.gradients import Exact, MovingImpacts
 from .engine.run.call import Call, checked_call
-from .engine.run.rollout import EXACT, checked_hold
+from .engine.run.inputs import checked_hold
+from .engine.run.trajectory import EXACT
 from .model.arrays import PARAMS, Model, known_parameters
 from .model.errors import InputError
 

@@ -26,7 +26,7 @@ from jointgrad.engine.kernels import operators
 from jointgrad.engine.kernels.stages.assembly import assembly_stage_adjoint
 from jointgrad.engine.kernels.step import step, step_adjoint
 from jointgrad.engine.run import plain
-from jointgrad.engine.run.rollout import OUTPUTS
+from jointgrad.engine.run.outputs import OUTPUTS
 from jointgrad.engine.run.runtime import worker
 from jointgrad.model.arrays import NOT_NEGATIVE, PAIR_KINDS, PARAMS
 
@@ -440,7 +440,7 @@ def test_fifty_steps(which):
         case.rollout(threads=1),
         case.rollout(threads=1, memory=case.batch * 12 * (case.model.nq + case.model.nv) * 8),
     )
-    assert restored._schedule.slots > 0
+    assert restored.run.schedule.slots > 0
     a, b = case.backward(kept), case.backward(restored)
     assert all(np.array_equal(a[name], b[name]) for name in a)
 

@@ -16,7 +16,7 @@ from jointgrad.engine.kernels import operators
 from jointgrad.engine.kernels.stages.assembly import assembly_stage_adjoint
 from jointgrad.engine.kernels.step import step, step_adjoint
 from jointgrad.engine.run import plain
-from jointgrad.engine.run.rollout import OUTPUTS
+from jointgrad.engine.run.outputs import OUTPUTS
 from jointgrad.engine.run.schedule import steps_repeated
 from jointgrad.model.arrays import INTEGRATORS, PARAMS
 from jointgrad.model.description import ACTUATORS
@@ -191,7 +191,7 @@ def test_hundred_steps(base, seed, is_shared, integrator):
     kept = case.backward(case.rollout())
     assert errors(case, kept, most=12) == {}
     restored = case.rollout(memory=case.batch * 16 * (case.model.nq + case.model.nv) * 8)
-    assert restored._schedule.slots > 0  # states were not all kept
+    assert restored.run.schedule.slots > 0  # states were not all kept
     again = case.backward(restored)
     assert all(np.array_equal(kept[name], again[name]) for name in kept)
 
@@ -203,7 +203,7 @@ def test_checkpoints_give_the_same_bits(states, is_binomial):
     kept = case.rollout(threads=1)
     size = 8 * (case.model.nq + case.model.nv)
     restored = case.rollout(threads=1, memory=states * size)
-    schedule = restored._schedule
+    schedule = restored.run.schedule
     assert schedule.interval > 1
     assert (steps_repeated(schedule.program) >= schedule.interval) == is_binomial
     expected, found = case.backward(kept), case.backward(restored)

@@ -18,7 +18,7 @@ import numpy as np
 import jointgrad as jg
 
 from ..engine.looks.certificate import step_records
-from ..engine.run.rollout import Gradient
+from ..engine.run.trajectory import Gradient
 from ..model.arrays import NOT_NEGATIVE, PARAMS
 from .gradfuzz_worlds import BATCH, Subject
 

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..engine.run.rollout import LOADS
+from ..engine.run.outputs import LOADS
 from ..torch import Simulator
 from .task import Moment, Step, Task
 

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from ..engine.looks.inspect import inspect
-from ..engine.run.rollout import Gradient, Trajectory, step
+from ..engine.run.single_steps import step
+from ..engine.run.trajectory import Gradient, Trajectory
 from ..model.arrays import FREE, PRISMATIC, SPHERICAL, Model, State
 from ..model.errors import InputError, SimulationError
 from .film import ENVIRONMENTS, Film, film_of, pose_of

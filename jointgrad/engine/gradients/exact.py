@@ -10,7 +10,7 @@ import numpy as np
 
 if TYPE_CHECKING:
     from ...model.arrays import Model, State
-    from ..run.rollout import Gradient, Trajectory
+    from ..run.trajectory import Gradient, Trajectory
     from .segments import Bars
 
 
@@ -20,9 +20,9 @@ class Exact:
 
     def pulled_back(self, motion: Trajectory, bars: Bars, wrt: Sequence[str]) -> Gradient:
         """Cotangents of all that the motion started from."""
-        from ..run.rollout import exact_gradient
+        from ..run.reverse import exact_gradient
 
-        return exact_gradient(motion, bars, wrt)
+        return exact_gradient(motion.run, bars, wrt)
 
     def pushed_forward(
         self, motion: Trajectory, dots: Mapping[str, Any], params: Mapping[str, Any], outputs: tuple[str, ...]

@@ -39,7 +39,7 @@ from .segments import (
 if TYPE_CHECKING:
     from ..looks.contact_records import Contact
     from ..looks.inspect import Inspection
-    from ..run.rollout import Gradient, Trajectory
+    from ..run.trajectory import Gradient, Trajectory
 
 # a velocity that changes this many times more than in the middle one of all steps may have met something
 SUDDEN = 8.0
@@ -182,7 +182,7 @@ class MovingImpacts:
         """Of all environments, in the order of time. Neighbours that move alike are looked at once."""
         if not can_bounce(motion.model):
             return []
-        q, qd = motion._all_states()
+        q, qd = motion.run.states()
         found: list[_Jump] = []
         own: list[_Jump] = []
         for env in range(q.shape[1]):

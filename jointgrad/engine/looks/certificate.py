@@ -21,7 +21,7 @@ from .inspect import inspect
 from .probe import DISTANCE, Probe, probed
 
 if TYPE_CHECKING:
-    from ..run.rollout import Trajectory
+    from ..run.trajectory import Trajectory
 
 # a motion is trusted while all of these hold in every step
 EDGE = 1e-6  # margin of the outcome, as a share of the motion's largest impulse: nearer, and rounding decides the mode
@@ -225,12 +225,12 @@ class Certificate:
 def certificate_of(trajectory: Trajectory, distance: float = DISTANCE) -> Certificate:
     if not 0 < distance < np.inf:
         raise InputError(f"distance must be a positive number of metres, but is {distance}")
-    states, columns = trajectory._all_states(), step_records(trajectory)
+    states, columns = trajectory.run.states(), step_records(trajectory)
     names = {what: columns.pop(f"{what}_of") for what in ("margin", "mode_margin", "gap", "limit")}
     for what in ("open", "sticking", "slipping"):
         columns[what] = columns[what].astype(int)
     probe = probed(trajectory, distance)
-    public = {name: trajectory._public(np.ascontiguousarray(column)) for name, column in columns.items()}
+    public = {name: trajectory.run.unbatched(np.ascontiguousarray(column)) for name, column in columns.items()}
     return Certificate(
         model=trajectory.model, **public, condition=conditions(trajectory, *states), mismatch=probe.mismatch(),
         distance=distance, _probe=probe, _names=names, _is_lost=trajectory.status >= 0,
@@ -239,22 +239,22 @@ def certificate_of(trajectory: Trajectory, distance: float = DISTANCE) -> Certif
 
 def step_records(trajectory: Trajectory) -> dict[str, np.ndarray]:
     """Figures of every step by their names in RECORD, (T, batch): what the certificate costs least."""
-    i, model = trajectory._inputs, trajectory.model
-    q, qd = trajectory._all_states()
+    i, model = trajectory.run.inputs, trajectory.model
+    q, qd = trajectory.run.states()
     record = np.zeros((i.steps, i.batch, len(RECORD)))
 
     def describe(one: Worker, first: int, last: int) -> None:
         one.take_params(model)
-        trajectory._describe(one, first, last)
+        trajectory.run.describe(one, first, last)
         one.set(q=address(q), qd=address(qd), interval=1, status=0, record=address(record))
 
-    trajectory._pass("certify", lambda: worker(model), describe)
+    trajectory.run.go_over("certify", lambda: worker(model), describe)
     return dict(zip(RECORD, np.moveaxis(record, -1, 0), strict=True))
 
 
 def conditions(trajectory: Trajectory, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
     """Condition of the contact matrix, worst of some steps evenly spread, per environment; 1 where nothing touches."""
-    i, model = trajectory._inputs, trajectory.model
+    i, model = trajectory.run.inputs, trajectory.model
     worst = np.ones(i.batch)
     if not model.topology.tree["has_impulses"] or not i.steps:
         return worst

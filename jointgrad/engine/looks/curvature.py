@@ -17,8 +17,9 @@ from ...model.arguments import checked_names, checked_number, shown
 from ...model.arrays import PARAMS, Model, State
 from ...model.errors import InputError
 from ...model.renamed import with_current_names
-from ..run.rollout import Gradient, Trajectory, rollout
+from ..run.rollout import rollout
 from ..run.runtime import checked, checked_state
+from ..run.trajectory import Gradient, Trajectory
 
 # cotangents of a loss: q_bar, qd_bar and those of named outputs, as Trajectory.backward takes them
 Cotangents = Callable[[Trajectory], tuple[Any, Any] | tuple[Any, Any, Mapping[str, Any]]]

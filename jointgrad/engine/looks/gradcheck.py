@@ -71,7 +71,7 @@ def spot_check(model: Model, state: State, u: Any = None, steps: int = 50, seed:
     certificate = motion.certificate()
     weights = rng.normal(size=model.nq) / np.sqrt(model.nq), rng.normal(size=model.nv) / np.sqrt(model.nv)
     gradient = motion.backward(*weights, wrt=("state", "u", "params"))
-    base = motion._inputs.u[:, 0] if motion._inputs.u is not None else None
+    base = motion.run.inputs.u[:, 0] if motion.run.inputs.u is not None else None
     probe = _Probe(model, state, base, motion.steps, weights, certificate.signature)
     groups: list[tuple[str, np.ndarray, np.ndarray, Callable]] = [
         ("q", gradient.q, np.ones(model.nq), lambda d: probe.values(q=d)),

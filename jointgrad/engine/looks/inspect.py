@@ -9,7 +9,7 @@ import numpy as np
 
 from ...model.arrays import FREE, SPHERICAL, Model, State
 from ...model.errors import InputError
-from ..run.rollout import _check_values, _checked_inputs
+from ..run.inputs import check_values, checked_inputs
 from ..run.runtime import address, as_array, lanes, worker
 from .contact_records import Contact, ContactTable, Problem, problem_of
 
@@ -23,8 +23,8 @@ _KEPT = {
 def inspect(model: Model, state: State, u: Any = None, force: Any = None) -> Inspection:
     """Look into one state (or a batch of them) under controls u and outside forces."""
     controls = None if u is None else as_array("u", u)[None]
-    inputs = _checked_inputs(model, state, controls, 1, force)
-    _check_values(model, inputs)
+    inputs = checked_inputs(model, state, controls, 1, force)
+    check_values(model, inputs)
     tables: dict[str, list[np.ndarray]] = {name: [] for name in _KEPT}
     problems: list[Problem] = []
     with worker(model) as one:

@@ -9,9 +9,11 @@ import numpy as np
 from ...model.arguments import check_choice
 from ...model.arrays import Model, State
 from ..gradients import Exact, MovingImpacts
-from ..run.rollout import EXACT, _checked_inputs, check_meaning, rolled_out
+from ..run.inputs import checked_inputs
+from ..run.rollout import rolled_out
 from ..run.runtime import as_array
 from ..run.tangent_coordinates import coordinates, to_tangent, turn_basis
+from ..run.trajectory import EXACT, check_meaning
 
 
 def linearize(
@@ -31,7 +33,7 @@ def linearize(
     """
     check_choice("wrt", wrt, ("state", "params"))
     check_meaning(gradient)
-    inputs = _checked_inputs(model, state, None if u is None else as_array("u", u)[None], 1, force)
+    inputs = checked_inputs(model, state, None if u is None else as_array("u", u)[None], 1, force)
     n, batch, is_batched = 2 * model.nv, inputs.batch, inputs.is_batched
     per_row = _per_row(model, batch, n, wrt == "params")
     rows = [np.repeat(x, n, axis=0) for x in (inputs.q, inputs.qd)]

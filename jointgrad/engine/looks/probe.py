@@ -20,7 +20,8 @@ from ..run.tangent_coordinates import coordinates, turn_basis
 from .linearize import _per_row
 
 if TYPE_CHECKING:
-    from ..run.rollout import Inputs, Trajectory
+    from ..run.inputs import Inputs
+    from ..run.trajectory import Trajectory
 
 DISTANCE = 5e-3  # m and rad of every coordinate, root mean square
 RATE = 1.0  # 1/s: a velocity is changed by so many times the distance
@@ -79,10 +80,10 @@ def _worst_share(changes: tuple[np.ndarray, ...], distance: float) -> np.ndarray
 
 def probed(trajectory: Trajectory, distance: float = DISTANCE) -> Probe:
     """Copies of every environment, on both sides of its start."""
-    i, model, many = trajectory._inputs, trajectory.model, 2 * DIRECTIONS
+    i, model, many = trajectory.run.inputs, trajectory.model, 2 * DIRECTIONS
     shape = (i.batch, 2, DIRECTIONS, model.nq + model.nv)
     found = tuple(np.zeros(shape) for _ in range(3))
-    at_once, last = max(1, MOST // many), np.concatenate([trajectory._q_last, trajectory._qd_last], axis=-1)
+    at_once, last = max(1, MOST // many), np.concatenate([trajectory.run.q_last, trajectory.run.qd_last], axis=-1)
     for first in range(0, i.batch if i.steps and model.nv else 0, at_once):
         some = slice(first, min(i.batch, first + at_once))
         middle = np.repeat(last[some], many, axis=0)
@@ -93,9 +94,9 @@ def probed(trajectory: Trajectory, distance: float = DISTANCE) -> Probe:
 
 def _part(trajectory: Trajectory, some: slice, many: int) -> Trajectory:
     """These environments, each `many` times, not run."""
-    from ..run.rollout import Inputs
+    from ..run.inputs import Inputs
 
-    i, model = trajectory._inputs, trajectory.model
+    i, model = trajectory.run.inputs, trajectory.model
     if model.batch is not None:
         own = {n: v if model.is_shared(n) else v[some] for n, v in model.params.items()}
         model = model.with_params(own, some.stop - some.start)
@@ -103,23 +104,24 @@ def _part(trajectory: Trajectory, some: slice, many: int) -> Trajectory:
     u = None if i.u is None else np.repeat(i.u[:, some], many, axis=1)
     force = None if i.force is None else np.repeat(i.force[..., some, :, :], many, axis=-3)
     wide = Inputs(q, qd, u, force, i.steps, True)
-    return _unrun(_per_row(model, some.stop - some.start, many, False), wide, trajectory._threads)
+    return _unrun(_per_row(model, some.stop - some.start, many, False), wide, trajectory.run.threads)
 
 
 def _unrun(model: Model, inputs: Inputs, threads: int) -> Trajectory:
-    from ..run.rollout import Trajectory
+    from ..run.run import Run
+    from ..run.trajectory import Trajectory
 
-    return Trajectory(model, inputs, every_step(), (), threads, known=(inputs.q[None], inputs.qd[None]))
+    return Trajectory(Run(model, inputs, every_step(), threads, (inputs.q[None], inputs.qd[None])))
 
 
 def free_directions(trajectory: Trajectory, wish: np.ndarray) -> np.ndarray:
     """Velocities (batch, nv) near to those wished for, root mean square one, that the contacts of the start leave free; zero where
     they leave nothing of them."""
-    from ..run.rollout import Inputs
+    from ..run.inputs import Inputs
 
-    i = trajectory._inputs
+    i = trajectory.run.inputs
     u, force = None if i.u is None else i.u[:1], i.force if i.force is None or i.force.ndim == 3 else i.force[:1]
-    one = _unrun(trajectory.model, Inputs(i.q, i.qd, u, force, 1, True), trajectory._threads)
+    one = _unrun(trajectory.model, Inputs(i.q, i.qd, u, force, 1, True), trajectory.run.threads)
     left = np.nan_to_num(tangents(one, {"qd": wish}, {})[1][-1], posinf=0.0, neginf=0.0)
     size, wished = (np.sqrt((x * x).mean(-1, keepdims=True)) for x in (left, wish))
     return np.where(size > FREE * wished, left / np.where(size > 0, size, 1.0), 0.0)
@@ -139,9 +141,9 @@ def last_states(trajectory: Trajectory, dq: np.ndarray, dqd: np.ndarray) -> np.n
     """(batch, nq + nv): where copies end that start displaced; not finite where one breaks down."""
     from ..run.rollout import rolled_out
 
-    i = trajectory._inputs
+    i = trajectory.run.inputs
     moved = rolled_out(
-        trajectory.model, State(i.q + dq, i.qd + dqd), i.u, i.steps, i.force, threads=trajectory._threads, on_nan="freeze",
+        trajectory.model, State(i.q + dq, i.qd + dqd), i.u, i.steps, i.force, threads=trajectory.run.threads, on_nan="freeze",
         keep=False, warns=False,
     )  # fmt: skip
     last = np.concatenate([moved.last.q, moved.last.qd], axis=-1)
@@ -151,7 +153,7 @@ def last_states(trajectory: Trajectory, dq: np.ndarray, dqd: np.ndarray) -> np.n
 
 def _changes(copies: Trajectory, middle: np.ndarray, distance: float) -> tuple[np.ndarray, ...]:
     """Changes from the last states in the middle: what the tangent says, and what becomes of copies ahead and behind."""
-    i, model, many = copies._inputs, copies.model, 2 * DIRECTIONS
+    i, model, many = copies.run.inputs, copies.model, 2 * DIRECTIONS
     # every environment has the same directions, whatever the others are
     wish = np.tile(np.random.default_rng(SEED).normal(size=(many, model.nv)), (i.batch // many, 1))
     free = distance * free_directions(copies, wish)

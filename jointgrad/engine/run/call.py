@@ -19,19 +19,12 @@ from ...model.arguments import byte_count, check_flag, checked_count, checked_na
 from ...model.arrays import PARAMS, Model, State
 from ...model.errors import InputError
 from ..gradients import Exact, MovingImpacts
-from .rollout import (
-    EXACT,
-    OUTPUTS,
-    Gradient,
-    Trajectory,
-    check_meaning,
-    check_options,
-    known_motion,
-    rolled_out,
-    step,
-    step_adjoint,
-)
+from .inputs import check_options
+from .outputs import OUTPUTS
+from .rollout import known_motion, rolled_out
 from .runtime import controls_hint
+from .single_steps import step, step_adjoint
+from .trajectory import EXACT, Gradient, Trajectory, check_meaning
 
 Shapes = Mapping[str, tuple[int, ...]]
 STATE = ("q", "qd")
@@ -93,9 +86,12 @@ class Call:
         except InputError as error:
             raise InputError(_in_words_of_the_caller(error)) from None
         # arrays that may be written to: the frameworks themselves notice changes in place
-        states = motion._last_state() if self.only_last else motion._all_states()
-        found = [motion._public(x, 0 if self.only_last else 1) for x in states]
-        return [*found, *(motion._public(motion._outputs[name]) for name in self.outputs)], motion if keep else None
+        states = (motion.run.q_last, motion.run.qd_last) if self.only_last else motion.run.states()
+        found = [motion.run.unbatched(x, 0 if self.only_last else 1) for x in states]
+        return [
+            *found,
+            *(motion.run.unbatched(motion.run.outputs[name]) for name in self.outputs),
+        ], motion if keep else None
 
     def backward(
         self,

@@ -10,7 +10,8 @@ import numpy as np
 from ...model.arguments import check_flag, checked_count, default_threads, shown
 from ...model.arrays import Model, State, checked_model
 from ...model.errors import InputError
-from .rollout import Trajectory, check_options, known_motion, rolled_out
+from .inputs import check_options
+from .rollout import known_motion, rolled_out
 from .runtime import (
     CHUNK,
     Borrowed,
@@ -25,6 +26,7 @@ from .runtime import (
 )
 from .schedule import every_step
 from .sharing import WORTH_A_WATCH, in_parallel, seconds_per_step
+from .trajectory import Trajectory
 
 # states that a recording has room for at first; it doubles
 ROOM = 256

@@ -12,7 +12,7 @@ from ...model.errors import InputError
 from .runtime import Worker, address, check_finite, checked, worker
 
 if TYPE_CHECKING:
-    from .rollout import Trajectory
+    from .trajectory import Trajectory
 
 
 def tangents(
@@ -20,9 +20,9 @@ def tangents(
 ) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
     """Tangents of all states, (T+1, batch, nq) and (T+1, batch, nv), and of named outputs, for directions of q, qd, u and force
     (those that are not there are zero) and of parameters."""
-    from .rollout import OUTPUTS, empty_outputs, wanted
+    from .outputs import OUTPUTS, empty_outputs, wanted
 
-    i, model = trajectory._inputs, trajectory.model
+    i, model = trajectory.run.inputs, trajectory.model
     batch = (i.batch,) if i.is_batched else ()
     q, qd, u, force = (dots.get(name) for name in ("q", "qd", "u", "force"))
     given = {
@@ -39,7 +39,7 @@ def tangents(
 
     def describe(one: Worker, first: int, last: int) -> None:
         one.take_params(model, param_dots)  # type: ignore[arg-type]
-        trajectory._describe(one, first, last)
+        trajectory.run.describe(one, first, last)
         one.integers("output")[:] = [address(output_values.get(o)) for o in OUTPUTS]
         one.integers("output_dot")[:] = [address(output_dots.get(o)) for o in OUTPUTS]
         one.set(
@@ -49,9 +49,9 @@ def tangents(
             interval=1, status=0, **wanted(outputs), **{name: address(dot) for name, dot in given.items()},
         )  # fmt: skip
 
-    trajectory._pass("rollout", lambda: worker(model, parts=2), describe)
-    dots_of = {name: trajectory._public(dot) for name, dot in output_dots.items()}
-    return trajectory._public(found[0]), trajectory._public(found[1]), dots_of
+    trajectory.run.go_over("rollout", lambda: worker(model, parts=2), describe)
+    dots_of = {name: trajectory.run.unbatched(dot) for name, dot in output_dots.items()}
+    return trajectory.run.unbatched(found[0]), trajectory.run.unbatched(found[1]), dots_of
 
 
 def _direction(name: str, value: Any, shape: tuple[int, ...]) -> np.ndarray | None:
@@ -63,7 +63,7 @@ def _direction(name: str, value: Any, shape: tuple[int, ...]) -> np.ndarray | No
 
 
 def _force_shape(trajectory: Trajectory, batch: tuple[int, ...]) -> tuple[int, ...]:
-    i = trajectory._inputs
+    i = trajectory.run.inputs
     if i.force is None:
         raise InputError("this motion had no outside force to vary: roll out with force=np.zeros(...)")
     time = (i.steps,) if i.force_step else ()
