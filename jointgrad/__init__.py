@@ -43,9 +43,27 @@ _HOME = {
     "Gradient": "engine.run.trajectory",
     "linearize": "engine.looks.linearize",
     "Exact": "engine.gradients",
+    "Meaning": "engine.gradients",
     "MovingImpacts": "engine.gradients",
+    "Randomised": "engine.gradients",
+    "Smoothed": "engine.gradients",
+    "Truncated": "engine.gradients",
     "hessian_product": "engine.looks.curvature",
     "inspect": "engine.looks.inspect",
+    "mass_matrix": "engine.looks.quantities",
+    "inverse_dynamics": "engine.looks.quantities",
+    "bias_force": "engine.looks.quantities",
+    "gravity_force": "engine.looks.quantities",
+    "centre_of_mass": "engine.looks.quantities",
+    "centroidal_momentum": "engine.looks.quantities",
+    "centroidal_momentum_matrix": "engine.looks.quantities",
+    "torque_regressor": "engine.looks.quantities",
+    "regressor_numbers": "engine.looks.quantities",
+    "site_pose": "engine.looks.quantities",
+    "site_velocity": "engine.looks.quantities",
+    "jacobian": "engine.looks.quantities",
+    "jacobian_rate": "engine.looks.quantities",
+    "inverse_kinematics": "engine.looks.inverse_kinematics",
     "plain": "engine.run.plain",
     "zoo": "model.zoo",
     "view": "viewer.browser",
@@ -56,10 +74,28 @@ __all__ = [*_HOME]
 
 if TYPE_CHECKING:
     from .engine.gradients import Exact as Exact
+    from .engine.gradients import Meaning as Meaning
     from .engine.gradients import MovingImpacts as MovingImpacts
+    from .engine.gradients import Randomised as Randomised
+    from .engine.gradients import Smoothed as Smoothed
+    from .engine.gradients import Truncated as Truncated
     from .engine.looks.curvature import hessian_product as hessian_product
     from .engine.looks.inspect import inspect as inspect
+    from .engine.looks.inverse_kinematics import inverse_kinematics as inverse_kinematics
     from .engine.looks.linearize import linearize as linearize
+    from .engine.looks.quantities import bias_force as bias_force
+    from .engine.looks.quantities import centre_of_mass as centre_of_mass
+    from .engine.looks.quantities import centroidal_momentum as centroidal_momentum
+    from .engine.looks.quantities import centroidal_momentum_matrix as centroidal_momentum_matrix
+    from .engine.looks.quantities import gravity_force as gravity_force
+    from .engine.looks.quantities import inverse_dynamics as inverse_dynamics
+    from .engine.looks.quantities import jacobian as jacobian
+    from .engine.looks.quantities import jacobian_rate as jacobian_rate
+    from .engine.looks.quantities import mass_matrix as mass_matrix
+    from .engine.looks.quantities import regressor_numbers as regressor_numbers
+    from .engine.looks.quantities import site_pose as site_pose
+    from .engine.looks.quantities import site_velocity as site_velocity
+    from .engine.looks.quantities import torque_regressor as torque_regressor
     from .engine.run import plain as plain
     from .engine.run.rollout import rollout as rollout
     from .engine.run.simulation import Simulation as Simulation

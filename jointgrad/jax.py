@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .engine.gradients import Exact, MovingImpacts
+from .engine.gradients import Meaning
 from .engine.run.call import Call, checked_call
 from .engine.run.inputs import checked_hold
 from .engine.run.trajectory import EXACT
@@ -69,7 +69,7 @@ def rollout(
     memory: int | str | None = None,
     threads: int | None = None,
     on_nan: str = "raise",
-    gradient: Exact | MovingImpacts = EXACT,
+    gradient: Meaning = EXACT,
 ) -> Motion:
     """Many steps under controls u (T, batch, nu), each held over `hold` steps, or without for `steps` steps.
 

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
-from .engine.gradients import Exact, MovingImpacts
+from .engine.gradients import Meaning
 from .engine.run.call import Call, checked_call
 from .engine.run.inputs import check_options, checked_hold
 from .engine.run.outputs import OUTPUTS
@@ -102,7 +102,7 @@ class Simulator(torch.nn.Module):
         outputs: Sequence[str] = (),
         only_last: bool = False,
         memory: int | str | None = None,
-        gradient: Exact | MovingImpacts = EXACT,
+        gradient: Meaning = EXACT,
     ) -> Motion:
         """Many steps under controls u (T, batch, nu), each held over `hold` steps, or without for `steps` steps.
 

@@ -15,6 +15,7 @@ from .fitting import STALLED, identify
 from .learning import play, train
 from .measuring import bench
 from .viewing import replay, view
+from .walking import walk
 
 __all__ = ["COMMANDS", "STALLED", "main"]
 
@@ -40,7 +41,7 @@ def reproduce() -> int:
 
 COMMANDS: dict[str, Callable[..., int]] = {
     "demo": demo, "view": view, "replay": replay, "lint": lint, "gradcheck": gradcheck, "reproduce": reproduce,
-    "identify": identify, "bench": bench, "train": train, "play": play,
+    "identify": identify, "bench": bench, "train": train, "play": play, "walk": walk,
 }  # fmt: skip
 
 

@@ -40,7 +40,16 @@ _PENDULUM_POOL = {"period": 100, "repeats": 5, "first": 500, "discount": 1.0, "l
                   "entropy": -0.01}  # fmt: skip
 _PENDULUM = Recipe(
     others={
-        "apg": {"environments": 32, "noise": 0.3, "rate": 1e-3, "decay": 400, "floor": 0.01, "tried": 1, "every": 10},
+        "apg": {
+            "environments": 32,
+            "noise": 0.1,
+            "rate": 5e-4,
+            "decay": 450,
+            "floor": 0.01,
+            "average": 0.9,
+            "tried": 1,
+            "every": 10,
+        },
         "sac": _PENDULUM_POOL,
         "mbpo": {**_PENDULUM_POOL, "refit": 500, "passes": 10, "lengths": (1, 2, 1, 1)},
     }

@@ -175,14 +175,15 @@ def train(
 
 
 def prepared(
-    name: str, method: str, seed: int, changes: Mapping[str, Any], options: Mapping[str, Any], threads: int = 1
-) -> Training:
-    """A training by the task's recipe, with changes of the method's settings and of the task's options."""
+    name: str, method: str, seed: int, changes: Mapping[str, Any], options: Mapping[str, Any], threads: int = 1,
+    randomise: Mapping[str, float] | None = None,
+) -> Training:  # fmt: skip
+    """A training by the task's recipe, with changes of the method's settings, of the task's options and of how robots differ."""
     kind, made = method_named(method), recipe(name)
     task = make_task(name, **{**made.options, **options})
     learning = dataclasses.replace(task, **{n: v for n, v in made.learning.items() if n not in options})
     settings = kind.made(learning, made.settings_of(method, kind.module), changes)
-    return Training(task, learning, kind, settings, seed, made.randomise, threads)
+    return Training(task, learning, kind, settings, seed, randomise or made.randomise, threads)
 
 
 def _read(path: Path) -> dict[str, torch.Tensor]:

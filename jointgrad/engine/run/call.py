@@ -18,7 +18,7 @@ import numpy as np
 from ...model.arguments import byte_count, check_flag, checked_count, checked_names
 from ...model.arrays import PARAMS, Model, State
 from ...model.errors import InputError
-from ..gradients import Exact, MovingImpacts
+from ..gradients import Meaning
 from .inputs import check_options
 from .outputs import OUTPUTS
 from .rollout import known_motion, rolled_out
@@ -47,7 +47,7 @@ class Call:
     threads: int | None = None
     memory: int | str | None = None
     on_nan: str = "raise"
-    gradient: Exact | MovingImpacts = EXACT
+    gradient: Meaning = EXACT
 
     # shapes ------------------------------------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from ...model.arguments import (
 )
 from ...model.arrays import Model, State
 from ...model.errors import SimulationError
-from ..gradients import Exact, MovingImpacts
+from ..gradients import Meaning
 from .inputs import check_options, check_values, checked_inputs
 from .outputs import OUTPUTS
 from .run import Run, executed
@@ -45,7 +45,7 @@ def rollout(
     memory: int | str | None = None,
     on_nan: str = "raise",
     keep: bool = True,
-    gradient: Exact | MovingImpacts = EXACT,
+    gradient: Meaning = EXACT,
 ) -> Trajectory:
     """T steps from a state under controls u (T, batch, nu), or uncontrolled for `steps` steps.
 
@@ -57,7 +57,8 @@ def rollout(
     OUTPUTS; contact.force and contact.torque (about the centre of mass) are those of the step that led to a state, zero for
     the first. memory: what may be kept for the way back, such as "64 MB". on_nan: "raise" names what went wrong; "freeze"
     keeps that environment's last good state, from which later steps try again. keep=False keeps the last state only.
-    gradient: what derivatives of this motion mean, `jg.Exact()` or `jg.MovingImpacts()` (docs/gradients.md).
+    gradient: what derivatives of this motion mean, `jg.Exact()`, `jg.MovingImpacts()`, `jg.Smoothed(width)`,
+    `jg.Randomised(sigma, samples)` or `jg.Truncated(bound)` (docs/gradients.md).
 
     What its derivatives need is safe: the arrays that a trajectory shows are read-only, and of those it was given (state, u,
     force) small ones are copied, while to change a large one in place before derivatives are taken is an error.

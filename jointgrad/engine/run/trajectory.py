@@ -15,7 +15,7 @@ from ...model.arguments import (
 )
 from ...model.arrays import Compared, State
 from ...model.errors import InputError
-from ..gradients import Exact, MovingImpacts
+from ..gradients import MEANINGS, Exact, Meaning
 from ..gradients.segments import Bars
 from .outputs import OUTPUTS
 from .run import Run
@@ -31,23 +31,26 @@ if TYPE_CHECKING:
 WRT = ("state", "u", "force", "params")
 
 
-MEANINGS, EXACT = (Exact, MovingImpacts), Exact()
+EXACT = Exact()
 
 
 @dataclass(frozen=True, eq=False)
 class Gradient(Compared):
-    """Cotangents of everything a rollout started from; what was not asked for is None."""
+    """Cotangents of everything a rollout started from; what was not asked for is None. report: what a meaning of the gradient has
+    to say of how it came to it (docs/gradients.md), by name."""
 
     q: np.ndarray = None  # type: ignore[assignment]
     qd: np.ndarray = None  # type: ignore[assignment]
     u: np.ndarray = None  # type: ignore[assignment]
     force: np.ndarray = None  # type: ignore[assignment]
     params: Mapping[str, np.ndarray] = field(default_factory=dict)
+    report: Mapping[str, Any] = field(default_factory=dict)
 
 
 def check_meaning(gradient: Any) -> None:
     if not isinstance(gradient, MEANINGS):
-        raise InputError(f"gradient must be jg.Exact() or jg.MovingImpacts(), but is {shown(gradient)}")
+        known = ", ".join(f"jg.{one.__name__}" for one in MEANINGS)
+        raise InputError(f"gradient must be one of {known}, called with its arguments, but is {shown(gradient)}")
 
 
 class Trajectory:
@@ -55,7 +58,7 @@ class Trajectory:
 
     def __init__(self, run: Run) -> None:
         self.run, self.model = run, run.model
-        self.gradient: Exact | MovingImpacts = EXACT
+        self.gradient: Meaning = EXACT
 
     @property
     def status(self) -> np.ndarray:

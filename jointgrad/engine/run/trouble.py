@@ -62,12 +62,11 @@ def _culprits(run: Run, env: int, k: int) -> list[str]:
         try:
             own = State(states.q[env], states.qd[env])
             info = inspect(model.environment(env), own, None if i.u is None else i.u[k, env], force)
+            speed, contacts = np.linalg.norm(info.link_velocity[:, :3], axis=-1), info.contacts
         except (SimulationError, InputError):  # the last numbers may be finite and still no state
             return found
-        speed = np.linalg.norm(info.link_velocity[:, :3], axis=-1)
         fastest = int(np.argmax(speed))
         found.append(f'fastest link: "{model.link_names[fastest]}" at {speed[fastest]:.3g} m/s')
-        contacts = info.contacts
         if contacts:
             hardest = max(contacts, key=lambda c: np.nan_to_num(np.abs(c.force).max(), nan=np.inf))
             found.append(f"hardest contact: {hardest}")
