@@ -7,12 +7,13 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Literal
 
 from .. import __version__
 from ..usage import UsageError, require
 from .checking import gradcheck, lint
 from .fitting import STALLED, identify
-from .learning import play, train
+from .learning import demo_dog, play, train
 from .measuring import bench
 from .viewing import replay, view
 from .walking import walk
@@ -20,14 +21,26 @@ from .walking import walk
 __all__ = ["COMMANDS", "STALLED", "main"]
 
 
-def demo(out: Path = Path("out/demo"), seed: int = 0, iterations: int = 25) -> int:
-    """Teach a robot arm to throw a ball onto a mark, and write a page on which to watch it; takes about a minute.
+def demo(
+    what: Literal["throw", "dog"] = "throw",
+    /,
+    out: Path = Path("out/demo"),
+    seed: int = 0,
+    iterations: int = 25,
+    seconds: float = 75.0,
+) -> int:
+    """Teach a robot arm to throw a ball onto a mark, and write a page on which to watch it; takes about a minute. Or watch a robot
+    dog learn to walk in the browser, and then tell it where to go by the keyboard.
 
     Args:
+        what: throw, or dog.
         out: Folder for the results.
-        seed: Of the random swings that it begins with.
-        iterations: At most so many improvements.
+        seed: Of the random swings that it begins with; of everything random.
+        iterations: Of the throw: at most so many improvements.
+        seconds: Of the dog: how long it learns, in seconds of the processor; compiling apart.
     """
+    if what == "dog":
+        return demo_dog(out / "dog", seed, seconds)
     require({"tyro": "tyro", "rich": "rich"}, "demo")
     from ..reproduce.demo import demonstrate
 

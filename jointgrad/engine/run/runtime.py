@@ -96,6 +96,8 @@ class Worker:
         # parameters that this frame holds the assembly of, and those of which the next run will leave it
         self.assembled_for: Any = None
         self._to_assemble: Any = None
+        # parameters whose addresses the call has; held, so that they stay where they are
+        self._pointed_at: Any = None
         self.axis_references: Any = None
 
     def integers(self, name: str) -> np.ndarray:
@@ -107,10 +109,10 @@ class Worker:
     def take_params(self, model: Model, dots: Mapping[str, np.ndarray] | None = None) -> None:
         """Point the call at the model's parameters; assemble them unless this frame has already."""
         shared = model.batch is None
-        if self.assembled_for is model.params and shared and dots is None:
-            self.set(assemble=DONE)
+        if self._pointed_at is model.params and dots is None:
+            self.set(assemble=(DONE if self.assembled_for is model.params else ONCE) if shared else EACH_PACK)
             return
-        self.assembled_for = None
+        self.assembled_for, self._pointed_at = None, model.params if dots is None else None
         arrays = [model.params[name] for name in NAMED_PARAMS]
         self.integers("param")[:] = [address(a) for a in arrays]
         self.integers("param_stride")[:] = [
