@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -57,7 +57,7 @@ class _Reverse:
         run.go_over(
             "rollout_adjoint", lambda: worker(self.model, schedule=self.schedule, n_lanes=n_lanes), self.describe
         )
-        found: dict[str, np.ndarray] = {}
+        found: dict[str, Any] = {}
         if "state" in self.wrt:
             found["q"], found["qd"] = run.unbatched(self.q0_bar, 0), run.unbatched(self.qd0_bar, 0)
         if self.u_bar is not None:

@@ -16,6 +16,7 @@ from ...model.arguments import (
 from ...model.arrays import Model, State
 from ...model.errors import SimulationError
 from ..gradients import Meaning
+from .hints import hint
 from .inputs import check_options, check_values, checked_inputs
 from .outputs import OUTPUTS
 from .run import Run, executed
@@ -99,6 +100,7 @@ def rolled_out(
         if on_nan == "raise":
             raise SimulationError(explanation(run))
     if warns:
+        hint(model, inputs.q)
         warn_of_sweeps(run)
     if is_guarded:
         run.inputs = inputs.guarded((run.q[0], run.qd[0]) if keep else None, u)

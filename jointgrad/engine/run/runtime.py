@@ -65,6 +65,13 @@ def address(array: np.ndarray | None) -> int:
 class Worker:
     """One frame and the kernels that run on it."""
 
+    # parameters that this frame holds the assembly of, and those of which the next run will leave it
+    assembled_for: Any = None
+    _to_assemble: Any = None
+    # parameters whose addresses the call has; held, so that they stay where they are
+    _pointed_at: Any = None
+    axis_references: Any = None
+
     def __init__(self, model: Model, n_lanes: int, parts: int, schedule: Schedule) -> None:
         tree = model.topology.tree
         rows = rows_of(tree, schedule.slots)
@@ -93,12 +100,6 @@ class Worker:
         self._full, self._stopped = SCHEMA.slots["touch.is_full"], SCHEMA.slots["at.is_stopped"]
         self._runs: dict[tuple[str, bool], Callable[[], None]] = {}
         self._without = unused_kernels(tree)
-        # parameters that this frame holds the assembly of, and those of which the next run will leave it
-        self.assembled_for: Any = None
-        self._to_assemble: Any = None
-        # parameters whose addresses the call has; held, so that they stay where they are
-        self._pointed_at: Any = None
-        self.axis_references: Any = None
 
     def integers(self, name: str) -> np.ndarray:
         """An integer array of the call, as a view."""
@@ -230,7 +231,9 @@ def checked(
     """A float64 array of the given shape (words stand for any size), else one clear error. Values are not looked at."""
     array = value if type(value) is np.ndarray else as_array(name, value)
     if array.dtype != np.float64:
-        raise InputError(f"{name} has dtype {array.dtype}, but must be float64: pass {name}.astype(float)")
+        if array.dtype.kind not in "fiu":
+            raise InputError(f"{name} has dtype {array.dtype}, but must hold real numbers: pass {name}.astype(float)")
+        array = array.astype(np.float64)
     if array.shape != shape and not _fits(array.shape, shape):
         wanted = "(" + ", ".join(map(str, shape)) + ("," if len(shape) == 1 else "") + ")"
         more = hint(array.shape) if hint else ""

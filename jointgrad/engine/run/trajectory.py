@@ -15,6 +15,7 @@ from ...model.arguments import (
 )
 from ...model.arrays import Compared, State
 from ...model.errors import InputError
+from ...model.tables import table
 from ..gradients import MEANINGS, Exact, Meaning
 from ..gradients.segments import Bars
 from .outputs import OUTPUTS
@@ -46,6 +47,19 @@ class Gradient(Compared):
     params: Mapping[str, np.ndarray] = field(default_factory=dict)
     report: Mapping[str, Any] = field(default_factory=dict)
 
+    def _rows(self) -> list[tuple[str, str]]:
+        """Shape and largest number of every cotangent that is there and not zero."""
+        found: dict[str, Any] = {name: getattr(self, name) for name in ("q", "qd", "u", "force")} | dict(self.params)
+        sizes = {name: float(np.abs(x).max(initial=0.0)) for name, x in found.items() if x is not None}
+        return [(name, f"{found[name].shape}, at most {size:.3g}") for name, size in sizes.items() if size]
+
+    def __repr__(self) -> str:
+        rows = self._rows()
+        return f"Gradient({'; '.join(f'{name} {said}' for name, said in rows[:8])}{' ...' if len(rows) > 8 else ''})"
+
+    def _repr_html_(self) -> str:
+        return table("Gradient: shapes and largest numbers", self._rows())
+
 
 def check_meaning(gradient: Any) -> None:
     if not isinstance(gradient, MEANINGS):
@@ -59,6 +73,22 @@ class Trajectory:
     def __init__(self, run: Run) -> None:
         self.run, self.model = run, run.model
         self.gradient: Meaning = EXACT
+
+    def __repr__(self) -> str:
+        i, lost = self.run.inputs, int((self.status >= 0).sum())
+        many = f", {i.batch} environments" if i.is_batched else ""
+        frozen = f", {lost} of them frozen" if lost else ""
+        seconds = i.steps * float(np.ravel(self.model.params["world.dt"])[0])
+        return f"Trajectory({i.steps} steps, {seconds:.4g} s{many}{frozen}, nq={self.model.nq}, nv={self.model.nv})"
+
+    def _repr_html_(self) -> str:
+        last = self.last
+        return table(repr(self), (
+            ("of", repr(self.model)), ("q", (self.steps + 1, *last.q.shape)), ("qd", (self.steps + 1, *last.qd.shape)),
+            ("outputs", ", ".join(self.run.outputs) or "none asked for"),
+            ("fastest at the end", f"{np.abs(last.qd).max(initial=0.0):.3g}"),
+            ("to see it", "jg.view(model, motion), or motion.save('run.npz') and jointgrad replay"),
+        ))  # fmt: skip
 
     @property
     def status(self) -> np.ndarray:

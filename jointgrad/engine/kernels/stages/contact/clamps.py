@@ -195,7 +195,7 @@ def spin_bounds(friction, normal):
 
 @traced
 def spin_update(x, y, G, friction, normal):
-    new = ()
+    new: tuple = ()
     for i, most in enumerate(spin_bounds(friction, normal)):
         new = (*new, clamp(trial_of(i, x, y, G, new), -most, most))
     return *new, 0.0 * new[0]
@@ -230,7 +230,7 @@ def held(y, low, high):
 
 @traced
 def bounded_update(x, y, G, low, high):
-    new = ()
+    new: tuple = ()
     for i in range(3):
         new = (*new, held(trial_of(i, x, y, G, new), low[i], high[i]))
     return *new, 0.0 * new[0]
