@@ -85,7 +85,7 @@ def steepness(motion: Trajectory) -> np.ndarray:
     if not steps or not nv:
         return np.zeros((steps, batch))
     one = all_steps(motion)
-    q, q_next = one._q[0], motion.run.states()[0][1:].reshape(-1, motion.model.nq)
+    q, q_next = one.run.q[0], motion.run.states()[0][1:].reshape(-1, motion.model.nq)
     start = np.random.default_rng(SEED).normal(size=2 * nv)
     way = np.tile(start / np.linalg.norm(start), (steps * batch, 1))
     size = np.zeros(steps * batch)
