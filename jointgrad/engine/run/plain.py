@@ -65,6 +65,7 @@ def tables(model: Model, params: Mapping[str, Any] | None = None) -> SimpleNames
             tuple(map(float, rotation[i])),
             tuple(map(float, axis[i])),
         )
+    z.tree.has_tangents = 1
     z.call.has_springs = z.call.has_drag = 1
     assembly_stage(z)
     return z

@@ -95,6 +95,23 @@ class Trajectory:
         """Of every environment the step at which it diverged, -1 where it did not."""
         return self.run.status
 
+    @property
+    def unsolved(self) -> np.ndarray:
+        """Per environment, steps whose contact problem Newton's method did not solve (of contact=Implicit; else none): their
+        gradient is not exact."""
+        return self._newton()[..., 0]
+
+    @property
+    def iterations(self) -> np.ndarray:
+        """Per environment, iterations of Newton's method (of contact=Implicit; else none): in all steps, and in the worst."""
+        return self._newton()[..., 1:]
+
+    def _newton(self) -> np.ndarray:
+        run = self.run
+        has = self.model.topology.tree["is_implicit"] and len(run.settling)
+        found = (run.settling if has else np.zeros((run.inputs.batch, 3))).astype(int)
+        return found if run.inputs.is_batched else found[0]
+
     def _shown(self, array: np.ndarray, axis: int = 1) -> np.ndarray:
         """What the way back needs, for all to read and nobody to write to."""
         view = self.run.unbatched(array, axis).view()

@@ -23,6 +23,9 @@ UNSETTLED = 4.0
 def warn_of_sweeps(run: Run) -> None:
     """Say so where contacts were not solved: bodies sink into each other there."""
     found = run.settling
+    if run.model.topology.tree["is_implicit"]:
+        _warn_of_iterations(run)
+        return
     if not len(found) or not found[:, 0].max() > UNSETTLED:
         return
     env, model = int(np.argmax(found[:, 0])), run.model
@@ -32,6 +35,19 @@ def warn_of_sweeps(run: Run) -> None:
         "into each other; a heavy body on a light one, or a long chain of contacts, needs more: contact=jg.Impulse(sweeps=...)",
         UnsettledWarning,
     )
+
+
+def _warn_of_iterations(run: Run) -> None:
+    """Say so where Newton's method did not converge: there is no implicit gradient of such a step."""
+    lost = run.settling[:, 0]
+    if len(lost) and lost.max() > 0:
+        env = int(np.argmax(lost))
+        warn_caller(
+            f"the contacts of {int(lost.sum())} steps were not solved in {run.model.topology.tree['iterations']} iterations "
+            f"(most in environment {env}: {int(lost[env])}); the gradient of these steps is not exact: give contacts more "
+            "compliance, or jg.Implicit(iterations=...) more",
+            UnsettledWarning,
+        )
 
 
 def explanation(run: Run) -> str:

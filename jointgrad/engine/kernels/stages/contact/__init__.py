@@ -2,21 +2,18 @@
 
 All rows of a world are one problem; its reverse is exact for what was computed.
 The pieces: paths.py (how trees answer), rows.py and constraints.py (the problem: points, joints and loops), their reverses beside
-them, solvers.py (who solves it, goes back, and tells margins: gauss_seidel.py, matrix_free.py for many contacts), clamps.py and
+them, solvers.py (who solves it, goes back, and tells margins: gauss_seidel.py, matrix_free.py for many contacts,
+implicit.py to the end), clamps.py and
 clamping.py (their bounds), settling.py (whether the sweeps were enough), energy.py (bounces do no work), response.py (impulses to
 rates, and back to inertias). A stage of its own, for those who ask: wrenches.py (forces on links).
 """
 
 from .....compiler.kernel import kernel, sweep
 from ...operators import zero
-from ..articulated import multipliers
-from .energy import restrain, restrain_adjoint, restrain_again, square_adjoint, unrestrain
 from .give import lightness_adjoint
-from .response import inertia_adjoint, rates, sum_pushes
 from .rows import blocks
-from .rows_reverse import impulse_cotangents, rows_adjoint
+from .rows_reverse import rows_adjoint
 from .solvers import solve, solve_adjoint
-from .wrenches import wrenches_felt
 
 READS = (
     "state.q", "state.qd", "assembly.inertia", "work.pose", "work.arm", "work.S", "work.v", "work.armature", "work.I",
@@ -31,7 +28,9 @@ WRITES = (
     "block.approach", "block.A", "block.b", "block.give", "block.lightness", "block.soft", "block.low", "block.high",
     "block.friction", "block.active", "block.D", "block.G", "block.start", "block.x", "block.side",
     "block.impulse", "block.sticks", "block.pushed", "block.motion", "block.share",
-    "block.whole", "block.balance", "block.unsettled", "work.qd_jump",
+    "block.whole", "block.balance", "block.unsettled", "block.column", "block.gained", "block.composite",
+    "block.mass", "block.own_mass", "block.H", "block.u", "block.du", "block.gain", "block.cross", "block.level", "block.y",
+    "block.mass_y", "block.gradient", "block.step", "block.mass_step", "block.excess", "work.qd_jump",
 )  # fmt: skip
 
 
@@ -42,40 +41,19 @@ def no_jump(frame):
 
 
 @kernel
-def jumps(frame):
-    sum_pushes(frame)
-    if frame.block.bounces != 0:
-        restrain(frame)
-    rates(frame)
-
-
-@kernel
 def contact(frame):
     blocks(frame)
     if frame.block.n == 0:
         no_jump(frame)
     else:
         solve(frame)
-        jumps(frame)
 
 
 @kernel
 def contact_adjoint(frame, bar):
     """Reads bar.work.qd_jump, and bar.block.wrench where contact forces are outputs; adds to cotangents of all that it reads."""
-    tree, block, call = frame.tree, frame.block, frame.call
-    if block.n > 0:
-        multipliers(frame, bar.work.qd_jump)
-        impulse_cotangents(frame, bar)
-        if call.wants_wrenches != 0:
-            wrenches_felt(frame, bar)
-        if block.restrained != 0:
-            unrestrain(frame)
-            restrain_adjoint(frame, bar)
+    if frame.block.n > 0:
         solve_adjoint(frame, bar)
-        if block.restrained != 0:
-            square_adjoint(frame, bar)
-            restrain_again(frame)
-        inertia_adjoint(frame, bar)
-        if call.wants_params != 0 or tree.n_mass_aims != 0:
+        if frame.call.wants_params != 0 or frame.tree.n_mass_aims != 0:
             lightness_adjoint(frame, bar)
         rows_adjoint(frame, bar)

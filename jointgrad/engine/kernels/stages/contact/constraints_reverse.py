@@ -31,7 +31,7 @@ def loop_adjoint(frame, bar, k):
     i, j = tree.constraint_a[t], tree.constraint_b[t]
     a, b = block.body[2 * k], block.body[2 * k + 1]
     closing_bar = bar.block.b[k]
-    if block.restrained != 0:
+    if block.restrained != 0 or tree.is_implicit != 0:
         closing_bar = plus(closing_bar, bar.block.closing[k])
     bars = sides_adjoint(frame, bar, k, closing_bar)
     if tree.constraint_kind[t] == CONNECT:
@@ -136,7 +136,7 @@ def joints_adjoint(frame, bar, k):
     weight, weight2, closing, x = block.weight[k], block.weight2[k], block.closing[k], block.impulse[k]
     b, low, high = bar.block.b[k], bar.block.low[k], bar.block.high[k]
     more = zero3(frame.params.world_dt[0])
-    if block.restrained != 0:
+    if block.restrained != 0 or tree.is_implicit != 0:
         more = bar.block.closing[k]
     if tree.constraint_row[r] != NO_ROW:
         own, w = (weight[0], weight2[0], closing[0], x[0]), followed(frame, bar, k, r)[0]

@@ -14,8 +14,8 @@ from .....compiler.trace import traced
 from .....model.arrays import FREE
 from ...at_points import at_point
 from ...operators import plus, zero
+from .felt import felt_by
 from .give import plus_mass
-from .matrix_free import felt_by
 from .paths import IN_FIRST, POINT
 from .response import joint_rates, no_sums, push
 from .rows import bounce_of, brake, push_out
@@ -43,14 +43,14 @@ def entry(x, approach, closing, b, may_push, mass):
     """What a point adds to the balance: twice what stabilisation may do, less the work against the velocities."""
     speed = closing[0] - b[0]
     push = may_push * minimum(maximum(x[0] * speed, 0.0), most_push(speed, approach, closing, mass))
-    return 2.0 * push - dot(x, (approach + closing[0], 2.0 * closing[1], 2.0 * closing[2]))
+    return 2.0 * push - dot(x[:3], (approach + closing[0], 2.0 * closing[1], 2.0 * closing[2]))
 
 
 @traced
 def constraint_entry(x, closing, b):
     """The same of what turns, and of ties; the velocities before the step are taken for those before the impulses."""
-    pushes = tuple(maximum(p * (c - d), 0.0) for p, c, d in zip(x, closing, b, strict=True))
-    return 2.0 * (pushes[0] + pushes[1] + pushes[2] - dot(x, closing))
+    pushes = tuple(maximum(p * (c - d), 0.0) for p, c, d in zip(x[:3], closing, b, strict=True))
+    return 2.0 * (pushes[0] + pushes[1] + pushes[2] - dot(x[:3], closing))
 
 
 entry_adjoint = adjoint(entry, "x approach closing b mass")
@@ -69,7 +69,7 @@ share_of_adjoint = adjoint(share_of, "balance square")
 
 @traced
 def times_felt(x, felt):
-    return dot(x, felt)
+    return dot(x[:3], felt)
 
 
 @traced
@@ -191,13 +191,13 @@ def restrain_again(frame):
 
 @traced
 def share_bar_of(share_bar, x_bar, x):
-    return share_bar + dot(x_bar, x)
+    return share_bar + dot(x_bar, x[:3])
 
 
 @traced
 def whole_bar(x_bar, share, own_bar, square_bar, felt):
     """Cotangents of a block's impulses, from those of their shares."""
-    return tuple(share * p + q + 2.0 * square_bar * f for p, q, f in zip(x_bar, own_bar, felt, strict=True))
+    return tuple(share * p + q + 2.0 * square_bar * f for p, q, f in zip(x_bar, own_bar[:3], felt, strict=True))
 
 
 @traced
@@ -237,7 +237,7 @@ def restrain_adjoint(frame, bar):
 
 @traced
 def plus_rate(w, x, rate, square_bar):
-    return tuple(p + 2.0 * square_bar * q * rate for p, q in zip(w, x, strict=True))
+    return tuple(p + 2.0 * square_bar * q * rate for p, q in zip(w, x[:3], strict=True))
 
 
 @traced

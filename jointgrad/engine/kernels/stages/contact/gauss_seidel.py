@@ -17,6 +17,7 @@ from .....compiler.trace import traced
 from ...operators import plus, zero3, zero4, zero9
 from .clamping import clamp_margin, clamped, clamped_reverse, hand_over, hides, keep_side
 from .give import diagonal_of, give_adjoint
+from .jumps import answers_adjoint, impulses_adjoint, jumps
 from .paths import POINT
 from .records import clamp_record, impulses_record
 from .response import mixtures
@@ -163,6 +164,7 @@ def sweeps(frame):
 def solve(frame):
     couplings(frame)
     sweeps(frame)
+    jumps(frame)
 
 
 # the reverse: from the last sweep to the first, block after block backwards -----------------------------------------------
@@ -290,9 +292,11 @@ def matrix_adjoint(frame, bar):
 
 @sweep
 def solve_adjoint(frame, bar):
+    impulses_adjoint(frame, bar)
     sweeps_adjoint(frame, bar)
     matrix_adjoint(frame, bar)
     mixtures(frame, bar)
+    answers_adjoint(frame, bar)
 
 
 # margins ------------------------------------------------------------------------------------------------------------------

@@ -10,12 +10,12 @@ as x is the sum of all earlier changes, W gathers felt_bar v^T + change V^T with
 """
 
 from .....algebra.spatial import add
-from .....algebra.spatial import work as motion_work
 from .....algebra.vector import dot
 from .....compiler.kernel import accumulate, inlined, kernel, sweep
 from .....compiler.trace import traced
 from ...operators import less, plus, zero, zero3, zero4, zero9, zero18
 from .clamping import clamp_margin, clamped, clamped_reverse, keep_side
+from .felt import felt_by, plus_of_joint, plus_of_root
 from .gauss_seidel import (
     changed,
     cone_steps_adjoint,
@@ -27,43 +27,11 @@ from .gauss_seidel import (
     with_mirror,
 )
 from .give import diagonal_of, give_adjoint
+from .jumps import answers_adjoint, impulses_adjoint, jumps
 from .paths import IN_FIRST, POINT, joined, three
 from .records import clamp_record, impulses_record
 from .response import all_answers, mix_with, no_sums, push
 from .rows import own_couplings
-
-
-def plus_of_joint(felt, effort, D_inv, pushed):
-    return tuple(f + e * (D_inv * pushed) for f, e in zip(felt, effort, strict=True))
-
-
-def plus_of_root(felt, at_root, motion):
-    return tuple(f + motion_work(motion, row) for f, row in zip(felt, three(at_root), strict=True))
-
-
-@traced
-def felt_at_joint(felt, effort, D_inv, pushed):
-    return plus_of_joint(felt, effort, D_inv, pushed)
-
-
-@traced
-def felt_at_root(felt, at_root, motion):
-    return plus_of_root(felt, at_root, motion)
-
-
-@inlined
-def felt_by(frame, pushed, motion, k):
-    """E p of a block's rows."""
-    tree, block = frame.tree, frame.block
-    felt = zero3(frame.params.world_dt[0])
-    for side in range(2 * k, 2 * k + 2):
-        first = tree.path_first[block.body[side]]
-        for j in range(block.fork[side], tree.path_length[block.body[side]]):
-            d = tree.path[first + j]
-            felt = felt_at_joint(felt, block.effort[side * tree.most_path + j], frame.work.D_inv[d], pushed[d])
-        if block.root[side] >= 0:
-            felt = felt_at_root(felt, block.at_root[side], motion[block.root[side]])
-    return felt
 
 
 @traced
@@ -95,6 +63,7 @@ def matrix_free(frame):
 def solve(frame):
     own_couplings(frame)
     matrix_free(frame)
+    jumps(frame)
 
 
 # the reverse ------------------------------------------------------------------------------------------------------------
@@ -306,6 +275,13 @@ def matrix_free_adjoint(frame, bar):
             undo(frame, bar, t, k)
     for k in range(block.n):
         own_adjoint(frame, bar, k)
+
+
+@sweep
+def solve_adjoint(frame, bar):
+    impulses_adjoint(frame, bar)
+    matrix_free_adjoint(frame, bar)
+    answers_adjoint(frame, bar)
 
 
 # margins ------------------------------------------------------------------------------------------------------------------

@@ -1,37 +1,30 @@
 """From cotangents of the contact problem back to rows, rates and parameters: the reverse of rows.py."""
 
 from .....algebra.spatial import add, moved_pose
-from .....algebra.spatial import work as motion_work
 from .....algebra.vector import cross, times
 from .....compiler.kernel import accumulate, kernel, sweep
 from .....compiler.reverse import adjoint
 from .....compiler.trace import traced
-from .....model.arrays import FREE, JOINT_CONSTRAINT
+from .....model.arrays import FREE
 from ...at_points import at_point, give_to_point
 from ...operators import plus, zero, zero6
 from .constraints_reverse import constraints_adjoint
-from .paths import BOUNDED, POINT, three
+from .paths import BOUNDED, POINT
 from .response import free_rates
-from .rows import point_demand_adjoint, point_rows_adjoint, spin_demand_adjoint, spin_rows_adjoint, with_approach
+from .rows import (
+    bouncing_compliance_adjoint,
+    point_demand_adjoint,
+    point_rows_adjoint,
+    spin_demand_adjoint,
+    spin_rows_adjoint,
+    with_approach,
+)
 from .sides_reverse import sides_adjoint
 
 
 @traced
 def advanced(rate, qdd, dt):
     return rate + dt * qdd
-
-
-@traced
-def felt_by_rows(rows_a, m_a, rows_b, m_b):
-    """Minus the motions m, along rows: the cotangent of the impulses."""
-    return tuple(
-        -(motion_work(m_a, f) + motion_work(m_b, g)) for f, g in zip(three(rows_a), three(rows_b), strict=True)
-    )
-
-
-@traced
-def felt_by_joint(weight, mu, weight2, mu2):
-    return -(weight * mu + weight2 * mu2)
 
 
 @sweep
@@ -50,7 +43,7 @@ def point_adjoint(frame, bar, k):
     accumulate(bar.params.pair_baumgarte, row, stabilisation)
     accumulate(bar.params.pair_max_push_out_speed, row, push_limit)
     accumulate(bar.params.world_dt, 0, dt_bar)
-    if block.restrained != 0:
+    if block.restrained != 0 or frame.tree.is_implicit != 0:
         closing_bar = plus(closing_bar, bar.block.closing[k])
         approach_bar = plus(approach_bar, bar.block.approach[k])
     bars = sides_adjoint(frame, bar, k, closing_bar)
@@ -83,9 +76,21 @@ def spin_adjoint(frame, bar, k):
         block.closing[k], touch.gap[i], at_point(frame, touch.restitution, params.pair_restitution, i, row),
         params.pair_margin[row], bar.block.b[k],
     )  # fmt: skip
-    if block.restrained != 0:
+    if block.restrained != 0 or frame.tree.is_implicit != 0:
         closing_bar = plus(closing_bar, bar.block.closing[k])
     return spin_rows_adjoint(touch.normal[i], sides_adjoint(frame, bar, k, closing_bar))
+
+
+@sweep
+def compliance_adjoint(frame, bar, i, row, compliance_bar):
+    """The convex law gives less where a pair bounces."""
+    params, touch = frame.params, frame.touch
+    if frame.tree.is_implicit != 0:
+        compliance_bar, restitution_bar = bouncing_compliance_adjoint(
+            params.pair_compliance[row], at_point(frame, touch.restitution, params.pair_restitution, i, row), compliance_bar
+        )  # fmt: skip
+        give_to_point(frame, bar.touch.restitution, bar.params.pair_restitution, i, row, restitution_bar)
+    return compliance_bar
 
 
 @sweep
@@ -98,7 +103,7 @@ def contact_adjoint_of(frame, bar, k):
     give_to_point(frame, bar.touch.friction, bar.params.pair_friction, i, row, bar.block.friction[k][0])
     accumulate(bar.params.pair_torsion, row, bar.block.friction[k][1])
     accumulate(bar.params.pair_rolling, row, bar.block.friction[k][2])
-    accumulate(bar.params.pair_compliance, row, bar.block.give[k][0])
+    accumulate(bar.params.pair_compliance, row, compliance_adjoint(frame, bar, i, row, bar.block.give[k][0]))
     accumulate(bar.params.pair_softness, row, bar.block.give[k][1])
 
 
@@ -175,35 +180,3 @@ def rows_adjoint(frame, bar):
         qdd_bar, dt_bar = free_rate_reverse(frame.work.qdd[d], frame.params.world_dt[0], bar.block.rate[d])
         accumulate(bar.work.qdd, d, qdd_bar)
         accumulate(bar.params.world_dt, 0, dt_bar)
-
-
-@sweep
-def impulse_cotangents(frame, bar):
-    """x_bar = J lambda, of the impulses."""
-    multiplier, block = frame.multiplier, frame.block
-    for k in range(block.n):
-        if block.kind[k] == BOUNDED and frame.tree.constraint_kind[block.source[k]] == JOINT_CONSTRAINT:
-            r, w, o = 3 * block.source[k], block.weight[k], block.weight2[k]
-            bar.block.impulse[k] = (
-                felt_at(frame, r, w[0], o[0]),
-                felt_at(frame, r + 1, w[1], o[1]),
-                felt_at(frame, r + 2, w[2], o[2]),
-            )
-        else:
-            a, b = block.body[2 * k], block.body[2 * k + 1]
-            bar.block.impulse[k] = felt_by_rows(
-                block.rows[2 * k], multiplier.m[a], block.rows[2 * k + 1], multiplier.m[b]
-            )
-
-
-@sweep
-def felt_at(frame, r, weight, weight2):
-    tree, multiplier = frame.tree, frame.multiplier
-    d, d2 = tree.constraint_dof[r], tree.constraint_dof2[r]
-    if d < 0:
-        return zero(frame.params.world_dt[0])
-    mu = multiplier.mu[d]
-    mu2 = zero(mu)
-    if d2 >= 0:
-        mu2 = multiplier.mu[d2]
-    return felt_by_joint(weight, mu, weight2, mu2)
