@@ -10,10 +10,10 @@ from test_contact_gradients import WITHOUT_ARITHMETIC, Mutant, PlainStep, contac
 from test_grafts import TARGETS, arm, grafted, model_for, modes_of, states
 
 import jointgrad as jg
-from jointgrad.engine import plain
-from jointgrad.engine.stages.assembly import assembly_stage_adjoint
-from jointgrad.engine.stages.contact import loads
-from jointgrad.engine.step import step, step_adjoint
+from jointgrad.engine.kernels.stages.assembly import assembly_stage_adjoint
+from jointgrad.engine.kernels.stages.contact import wrenches as wrench_stage
+from jointgrad.engine.kernels.step import step, step_adjoint
+from jointgrad.engine.run import plain
 from jointgrad.model.grafts import ACTIVATIONS
 
 TOLERANCE = 1e-6
@@ -44,7 +44,7 @@ def mutations(reverses) -> list[tuple[str, str]]:
 
 
 def graft_reverses() -> list:
-    home = "jointgrad.engine.stages.grafts"
+    home = "jointgrad.engine.kernels.stages.grafts"
     places = [f"{home}.{name}".rpartition(".") for name in REVERSES]
     return [getattr(importlib.import_module(module), name) for module, _, name in places]
 
@@ -95,7 +95,7 @@ class Wrenches:
         self.expected = {"q": found.q, "qd": found.qd} | {n: np.ravel(x) for n, x in found.params.items()}
         self.z = z = plain.tables(self.model)
         z.state.q[:], z.state.qd[:] = self.q.tolist(), self.qd.tolist()
-        z.call.wants_loads = z.call.wants_params = 1
+        z.call.wants_wrenches = z.call.wants_params = 1
         step(z)
 
     def gradient(self) -> dict[str, np.ndarray]:
@@ -124,6 +124,8 @@ def test_plain_reverse_of_wrenches():
         assert not differs(one.gradient(), one.expected, 1e-8)
 
 
-@pytest.mark.parametrize(("module", "name"), mutations([loads.loads_adjoint]), ids=lambda x: x.rpartition(".")[2])
+@pytest.mark.parametrize(
+    ("module", "name"), mutations([wrench_stage.contact_wrenches_adjoint]), ids=lambda x: x.rpartition(".")[2]
+)
 def test_mutation_of_wrenches_is_seen(monkeypatch, module, name):
     seen(monkeypatch, module, name, lambda: any(differs(o.gradient(), o.expected, TOLERANCE) for o in wrenches()))
