@@ -62,7 +62,9 @@ def with_all_states(motion: Trajectory) -> Trajectory:
     states = motion._all_states()
     if states[0] is motion._q:
         return motion
-    return Trajectory(motion.model, motion._inputs, every_step(), (), motion._threads, known=states)
+    again = Trajectory(motion.model, motion._inputs, every_step(), (), motion._threads, known=states)
+    again.status, again.gradient = motion.status, motion.gradient
+    return again
 
 
 def between(motion: Trajectory, first: int, last: int) -> Trajectory:
