@@ -12,7 +12,19 @@ from .suite import Job, Plan, Suite
 
 RIGHT, ROUGH = 0.02, 0.2
 QUICK = ["bounce", "slide", "floating base"]
-PEERS = ("ours", "ours_springs", "mujoco", "mjx", "nimble", "drake", "newton", "genesis", "plain_torch", "plain_jax")
+PEERS = (
+    "ours",
+    "ours_named",
+    "ours_springs",
+    "mujoco",
+    "mjx",
+    "nimble",
+    "drake",
+    "newton",
+    "genesis",
+    "plain_torch",
+    "plain_jax",
+)
 # seconds after which a contestant is stopped; what it had said by then stays. PyTorch takes a tenth of a second for each step
 MOST = {"mjx": 600.0, "newton": 600.0, "plain_torch": 100.0}
 NOTE = (
@@ -24,8 +36,9 @@ NOTE = (
 )
 BOUNCE = (
     "The bounce is where hard contact in fixed steps fails by nature: its computed motion really has the slope +1 between jumps. "
-    "Our impulses return that slope, and the certificate says not to follow it; our springs return the true one. Nimble corrects "
-    "it analytically: true, though not that of its own steps."
+    "Our impulses return that slope, and the certificate says not to follow it, and names the meaning of the gradient that helps; "
+    'with that one ("named meaning") and by our springs it is the true one. Nimble corrects it analytically: true, though not '
+    "that of its own steps."
 )
 
 

@@ -231,6 +231,20 @@ def push(out: Path = Path("out/push"), quick: bool = False, data: Path | None = 
     return _kept_run(lambda: push.reproduce(out, print, quick, data), out)
 
 
+def meanings(out: Path = Path("out/meanings"), seed: int = 7) -> int:
+    """Three problems that the exact gradient cannot solve, by every meaning of the gradient (docs/gradients.md), and the pictures
+    of that page; a few minutes. The exit code is 1 where the right meaning does not solve all starts.
+
+    Args:
+        out: Folder for the pictures.
+        seed: Of the starts; settings were chosen with 1007.
+    """
+    require({"matplotlib": "matplotlib", "PIL": "pillow"}, "demo")
+    from .meanings import reproduce
+
+    return 0 if reproduce(out, lambda line: print(line, flush=True), seed) else 1
+
+
 def pendulum_rl(
     n: tuple[int, ...] | None = None,
     out: Path = Path("out/pendulum_rl"),
@@ -324,6 +338,7 @@ EXPERIMENTS: dict[str, Callable[..., int]] = {
     "pendulum-rl": pendulum_rl,
     "ant-rl": ant_rl,
     "transplant": transplant,
+    "meanings": meanings,
 }
 
 
