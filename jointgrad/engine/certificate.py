@@ -166,8 +166,9 @@ class Certificate:
         if self._trajectory.status[env] >= 0 or not self.steps or not can_meet(self.model):
             return None
         pressed, gap = (self._wide("sticking") + self._wide("slipping"))[:, env], self._wide("gap")[:, env].min()
-        if not pressed.any() or self._is_zero[env]:
-            return Smoothed(float(max(2.0 * gap, 4.0 * self.distance))) if np.isfinite(gap) else None
+        if self._is_zero[env]:
+            near = min(gap, self.distance) if pressed.any() else gap
+            return Smoothed(float(max(2.0 * near, 4.0 * self.distance))) if np.isfinite(near) else None
         if self._wide("impact")[:, env].max() > IMPACT:
             return MovingImpacts()
         return Randomised(self.distance) if self._probe.is_jump()[env] else None
