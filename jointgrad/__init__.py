@@ -1,5 +1,16 @@
 """jointgrad: articulated robots in motion, with exact gradients through the whole of it.
 
+    import jointgrad as jg
+
+    robot = jg.load("robot.urdf")  # or jg.zoo.laikago(), or jg.Description() and robot.add_link(...)
+    model = jg.World().add(robot, position=(0, 0, 0.5)).add_ground().compile(dt=1e-3)
+    motion = jg.rollout(model, model.initial_state(batch=64), steps=500)  # motion.q (501, 64, nq)
+    gradient = motion.backward(q_bar=...)  # to the start, controls, forces and every parameter
+
+Robots and worlds: Description, World, Shape, load, load_world, zoo. Running: rollout, step, Simulation. What a state holds:
+inspect, mass_matrix, jacobian, site_pose, inverse_kinematics, ... Derivatives: Trajectory.backward, .tangent, linearize. To see it:
+view. Also jointgrad.torch, .jax, .casadi, .optimize, .rl, .grafts. Units are SI; states are those of MuJoCo (docs/conventions.md).
+
 Names are imported on first use, so that `import jointgrad` stays quick.
 """
 
@@ -13,6 +24,7 @@ __version__ = "0.1.0"
 _HOME = {
     "Description": "model.description",
     "World": "model.world",
+    "Implicit": "model.laws",
     "Impulse": "model.laws",
     "Spring": "model.laws",
     "Shape": "model.description",
@@ -27,6 +39,7 @@ _HOME = {
     "ModelError": "model.errors",
     "InputError": "model.errors",
     "SimulationError": "model.errors",
+    "HintWarning": "model.errors",
     "UnsupportedWarning": "model.errors",
     "UnphysicalWarning": "model.errors",
     "UnsettledWarning": "model.errors",
@@ -65,7 +78,7 @@ _HOME = {
     "jacobian_rate": "engine.quantities",
     "inverse_kinematics": "engine.inverse_kinematics",
     "plain": "engine.plain",
-    "zoo": "model.zoo",
+    "zoo": "zoo",
     "view": "viewer.browser",
     "graft": "grafts.blueprint",
     "MLP": "grafts.blueprint",
@@ -73,6 +86,7 @@ _HOME = {
 __all__ = [*_HOME]
 
 if TYPE_CHECKING:
+    from . import zoo as zoo
     from .engine import plain as plain
     from .engine.curvature import hessian_product as hessian_product
     from .engine.gradients import Exact as Exact
@@ -109,7 +123,6 @@ if TYPE_CHECKING:
     from .grafts.blueprint import MLP as MLP
     from .grafts.blueprint import graft as graft
     from .grafts.model_file import load_model as load_model
-    from .model import zoo as zoo
     from .model.arrays import Model as Model
     from .model.arrays import State as State
     from .model.budget import budget as budget
@@ -120,6 +133,7 @@ if TYPE_CHECKING:
     from .model.constraints import Weld as Weld
     from .model.description import Description as Description
     from .model.description import Shape as Shape
+    from .model.errors import HintWarning as HintWarning
     from .model.errors import InputError as InputError
     from .model.errors import ModelError as ModelError
     from .model.errors import SimulationError as SimulationError
@@ -127,6 +141,7 @@ if TYPE_CHECKING:
     from .model.errors import UnsettledWarning as UnsettledWarning
     from .model.errors import UnstableWarning as UnstableWarning
     from .model.errors import UnsupportedWarning as UnsupportedWarning
+    from .model.laws import Implicit as Implicit
     from .model.laws import Impulse as Impulse
     from .model.laws import Spring as Spring
     from .model.world import World as World
@@ -143,4 +158,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    return sorted([*__all__, "__version__", "__doc__"])

@@ -11,7 +11,7 @@ from ..usage import UsageError, require
 
 def walk(
     robot: Literal["laikago", "a1", "go2"] = "laikago",
-    controller: Literal["qp", "osqp"] = "qp",
+    controller: Literal["qp", "osqp", "network"] = "qp",
     command: tuple[float, float, float] = (0.5, 0.0, 0.0),
     seconds: float = 20.0,
     gait: Literal["trot", "pace", "bound", "walk", "stand"] = "trot",
@@ -22,6 +22,7 @@ def walk(
     estimate: bool = False,
     engine: Literal["jointgrad", "mujoco"] = "jointgrad",
     seed: int = 0,
+    network: Path | None = None,
     headless: bool = False,
     replay: Path | None = None,
     port: int = 8080,
@@ -31,7 +32,8 @@ def walk(
 
     Args:
         robot: Which one.
-        controller: qp (proxsuite, predicted contacts) or osqp (as NeuralSim's released code: OSQP, contacts frozen over the plan).
+        controller: qp (proxsuite, predicted contacts) or osqp (as NeuralSim's released code: OSQP, contacts frozen
+            over the plan), or network (a file that `jointgrad reproduce mpc-imitation` wrote, for the same robot).
         command: Speeds forward, sideways (m/s) and turning (rad/s).
         seconds: How long, without a browser.
         gait: The order of its steps.
@@ -42,6 +44,7 @@ def walk(
         estimate: The controller knows only what IMU, encoders and feet tell.
         engine: Which simulator moves the robot; mujoco without a browser only.
         seed: Of rough ground and of the sensors' noise.
+        network: The file of the controller network.
         headless: Without a browser: walk, and print how it went.
         replay: Without a browser: write the walk as a page that plays it.
         port: Of the page.
@@ -50,7 +53,7 @@ def walk(
     require({"proxsuite": "proxsuite", "osqp": "osqp", "scipy": "scipy"}, "mpc")
     from ..optimize.mpc.session import Settings, shown, walked
 
-    settings = Settings(robot, controller, gait, ground, friction, payload, push, estimate, engine, seed)
+    settings = Settings(robot, controller, gait, ground, friction, payload, push, estimate, engine, seed, network)
     if not (headless or json or replay):
         if engine != "jointgrad":
             raise UsageError("the browser shows this engine: add --headless for --engine mujoco")
@@ -64,8 +67,8 @@ def walk(
 def _told(said: dict[str, Any]) -> str:
     """The result in words."""
     end = f"fell after {said['seconds']:.1f} s" if said["fell"] else f"walked {said['seconds']:.1f} s without falling"
-    return (
-        f"{said['robot']} {end}: {said['distance']:.2f} m; off by {said['velocity_error']:.3f} m/s"
-        f" and {said['turn_error']:.3f} rad/s; {said['power']:.0f} W;"
-        f" plans took {said['p50_ms']:.2f} ms (99 %: {said['p99_ms']:.2f} ms)"
-    )
+    off = "too short to tell its errors"
+    if said["velocity_error"] is not None:
+        off = f"off by {said['velocity_error']:.3f} m/s and {said['turn_error']:.3f} rad/s"
+    plans = f"plans took {said['p50_ms']:.2f} ms (99 %: {said['p99_ms']:.2f} ms)"
+    return f"{said['robot']} {end}: {said['distance']:.2f} m; {off}; {said['power']:.0f} W; {plans}"

@@ -29,7 +29,11 @@ class UnstableWarning(UserWarning):
 
 
 class UnsettledWarning(UserWarning):
-    """Contacts were not solved by the sweeps that they were given."""
+    """Contacts were not solved by the sweeps or iterations that they were given."""
+
+
+class HintWarning(UserWarning):
+    """Something that runs, and is probably not what was meant. Its message begins with a name, by which it is silenced."""
 
 
 def warn_caller(message: str, category: type[Warning]) -> None:

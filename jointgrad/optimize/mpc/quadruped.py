@@ -24,6 +24,16 @@ FEEDBACK = 0.03  # of the foothold on the miss in speed (s), Raibert's; NeuralSi
 PATIENCE, MOST_ADDED = 0.5, np.array([0.2, 0.2, 0.2])
 
 
+@dataclass(frozen=True)
+class Moment:
+    """The rigid body, its rotation, the feet's centres in the world (4, 3), the joints' angles (4, 3)."""
+
+    body: Body
+    R: np.ndarray
+    feet: np.ndarray
+    angles: np.ndarray
+
+
 @dataclass
 class ConvexMPC:
     """Controller of a quadruped. Forces are planned anew every `period` seconds.
@@ -61,16 +71,16 @@ class ConvexMPC:
         now = self._look(sensed)
         stands = self._stands(sensed)
         if sensed.time - self._planned >= self.period - 1e-9:
+            self._count_misses(now.body, command)
             began = time.perf_counter()
-            command = self._corrected(now.body, command)
-            self.forces = self._plan(now, sensed.time, stands, command)
+            self.forces = self._plan(now, sensed.time, stands, self._corrected(command))
             self.plan_seconds.append(time.perf_counter() - began)
             self._planned = sensed.time
-        return self._torques(now, sensed, stands, command)
+        return self._torques(now, sensed, stands, self._corrected(command))
 
     # what is known of this moment --------------------------------------------------------------------------------------
 
-    def _look(self, sensed: Sensed) -> _Moment:
+    def _look(self, sensed: Sensed) -> Moment:
         R, angles = rotation(sensed.q[3:7]), sensed.q[7:].reshape(4, 3)
         feet = self.robot.legs.positions(angles) @ R.T + sensed.q[:3]
         rpy = roll_pitch_yaw(R)
@@ -85,7 +95,7 @@ class ConvexMPC:
         if self._lifted is None:
             self._lifted = feet.copy()
         self._ground.touch(feet, self.robot.foot_radius, sensed.contact)
-        return _Moment(body, R, feet, angles)
+        return Moment(body, R, feet, angles)
 
     def _stands(self, sensed: Sensed) -> np.ndarray:
         """By the gait; and a foot that meets the ground in the second half of its swing stands from then on."""
@@ -93,16 +103,18 @@ class ConvexMPC:
         late = phase > 0.5 * (1.0 + self.gait.duty)
         return (phase < self.gait.duty) | (late & sensed.contact)
 
-    def _corrected(self, body: Body, command: Command) -> Command:
-        """The command, and more of what has been missed for long: legs in the air pull at the body, and loads are not known."""
+    def _count_misses(self, body: Body, command: Command) -> None:
+        """What has been missed for long is asked for in addition: legs in the air pull at the body, and loads are not known."""
         speed = turn_about_z(body.angles[2]).T @ body.velocity
         missed = np.array(command) - [speed[0], speed[1], body.turning[2]]
         self._added = np.clip(self._added + PATIENCE * self.period * missed, -MOST_ADDED, MOST_ADDED)
+
+    def _corrected(self, command: Command) -> Command:
         return Command(*(np.array(command) + self._added))
 
     # forces -----------------------------------------------------------------------------------------------------------
 
-    def _plan(self, now: _Moment, at: float, stands: np.ndarray, command: Command) -> np.ndarray:
+    def _plan(self, now: Moment, at: float, stands: np.ndarray, command: Command) -> np.ndarray:
         problem = self.problem
         assert problem is not None
         if self.horizon == "frozen":
@@ -121,7 +133,7 @@ class ConvexMPC:
         out[qp.who[first, 1]] = forces[first]
         return out * stands[:, None]
 
-    def _wanted(self, now: _Moment, command: Command) -> tuple[np.ndarray, np.ndarray]:
+    def _wanted(self, now: Moment, command: Command) -> tuple[np.ndarray, np.ndarray]:
         """Places and velocities over the plan: the body level with the ground, at its height, as fast as told."""
         problem = self.problem
         assert problem is not None
@@ -137,14 +149,14 @@ class ConvexMPC:
 
     # feet -------------------------------------------------------------------------------------------------------------
 
-    def _footholds(self, now: _Moment, command: Command, at: float) -> np.ndarray:
+    def _footholds(self, now: Moment, command: Command, at: float) -> np.ndarray:
         left = (1.0 - self.gait.phase(at, self.robot.places)) * self.gait.period
         places = foothold(self.robot.hips, now.body, command, self.gait.stance_time, left, FEEDBACK)
         places[:, :2] += now.body.position[:2] - (now.R @ self._centre)[:2]
         places[:, 2] = [self._ground.height_at(p) + self.robot.foot_radius for p in places[:, :2]]
         return places
 
-    def _torques(self, now: _Moment, sensed: Sensed, stands: np.ndarray, command: Command) -> np.ndarray:
+    def _torques(self, now: Moment, sensed: Sensed, stands: np.ndarray, command: Command) -> np.ndarray:
         robot, R = self.robot, now.R
         assert self._lifted is not None
         self._lifted[stands] = now.feet[stands]
@@ -162,13 +174,3 @@ class ConvexMPC:
             )
             torque = np.where(stands[:, None], torque, servo)
         return (torque + own).ravel()
-
-
-@dataclass(frozen=True)
-class _Moment:
-    """The rigid body, its rotation, the feet's centres in the world (4, 3), the joints' angles (4, 3)."""
-
-    body: Body
-    R: np.ndarray
-    feet: np.ndarray
-    angles: np.ndarray

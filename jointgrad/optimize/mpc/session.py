@@ -10,11 +10,13 @@ import numpy as np
 
 from ...engine.rollout import rollout
 from ...model.arrays import Model, State
+from ...model.errors import InputError
 from ...model.world import World
 from .controller import Command, Controller
 from .courses import course
 from .estimator import Estimated
 from .gaits import GAITS
+from .network import NetworkMPC, load_network
 from .quadruped import ConvexMPC
 from .robots import Quadruped, quadruped
 from .walking import DT, HOLD, MujocoPlant, OwnPlant, Plant, Walk, has_fallen, walk
@@ -37,6 +39,7 @@ class Settings:
     estimate: bool = False
     engine: str = "jointgrad"
     seed: int = 0
+    network: Path | None = None  # of the controller "network"
 
     def world(self) -> World:
         return course(self.ground, quadruped(self.robot).add_to(World(), self.payload), self.friction, self.seed)
@@ -45,7 +48,15 @@ class Settings:
         options: dict[str, Any] = (
             {"solver": "osqp", "horizon": "frozen", "whole": True} if self.controller == "osqp" else {}
         )
-        found = ConvexMPC(robot, GAITS[self.gait], **options)
+        gait = GAITS[self.gait]
+        if self.controller == "network":
+            if self.network is None:
+                raise InputError(
+                    "the controller network needs a file: --network, as `jointgrad reproduce mpc-imitation` writes"
+                )
+            found: ConvexMPC = NetworkMPC(robot, gait, network=load_network(self.network))
+        else:
+            found = ConvexMPC(robot, gait, **options)
         return Estimated(found, robot, HOLD * DT, seed=self.seed) if self.estimate else found
 
     def plant(self, robot: Quadruped, world: World) -> Plant:
@@ -67,7 +78,8 @@ def walked(
     )
     if replay is not None:
         _write(world.compile(dt=DT), result, replay)
-    return asdict(settings) | {"command": list(command)} | result.marks()
+    said = asdict(settings) | {"network": str(settings.network) if settings.network else None}
+    return said | {"command": list(command)} | result.marks()
 
 
 def _write(model: Model, result: Walk, path: Path) -> None:

@@ -111,7 +111,7 @@ class Walk:
     planned: np.ndarray  # seconds that plans took
 
     def marks(self) -> dict[str, Any]:
-        """Plain numbers: errors are means after the first second, over strides of half a second."""
+        """Plain numbers: errors are means after the first second, over strides of half a second; None for shorter walks."""
         speed, turn = self._rates()
         asked = self.command[-len(speed) :] if len(speed) else self.command[:0]
         tilt = np.array([roll_pitch_yaw(rotation(q[3:7]))[:2] for q in self.q[::25]])
@@ -120,8 +120,8 @@ class Walk:
         took = self.planned if len(self.planned) else self.seconds
         return {
             "fell": self.fell, "seconds": float(self.time[-1]), "distance": float(far),
-            "velocity_error": float(np.linalg.norm(speed - asked[:, :2], axis=1).mean()) if len(speed) else float("nan"),
-            "turn_error": float(np.abs(turn - asked[:, 2]).mean()) if len(speed) else float("nan"),
+            "velocity_error": float(np.linalg.norm(speed - asked[:, :2], axis=1).mean()) if len(speed) else None,
+            "turn_error": float(np.abs(turn - asked[:, 2]).mean()) if len(speed) else None,
             "roll": float(np.abs(tilt[:, 0]).mean()), "pitch": float(np.abs(tilt[:, 1]).mean()),
             "power": float(power.mean()), "p50_ms": 1e3 * float(np.median(took)), "p99_ms": 1e3 * float(np.quantile(took, 0.99)),
         }  # fmt: skip
