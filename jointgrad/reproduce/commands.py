@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from ..usage import require
+from .meanings_command import meanings
 
 Setting = Literal["released", "paper", "physical"]
 # rates, steps and brakes of throw and golf were chosen on seeds 0 to 2, so they are judged on others
@@ -229,20 +230,6 @@ def push(out: Path = Path("out/push"), quick: bool = False, data: Path | None = 
     from . import push
 
     return _kept_run(lambda: push.reproduce(out, print, quick, data), out)
-
-
-def meanings(out: Path = Path("out/meanings"), seed: int = 7) -> int:
-    """Three problems that the exact gradient cannot solve, by every meaning of the gradient (docs/gradients.md), and the pictures
-    of that page; a few minutes. The exit code is 1 where the right meaning does not solve all starts.
-
-    Args:
-        out: Folder for the pictures.
-        seed: Of the starts; settings were chosen with 1007.
-    """
-    require({"matplotlib": "matplotlib", "PIL": "pillow"}, "demo")
-    from .meanings import reproduce
-
-    return 0 if reproduce(out, lambda line: print(line, flush=True), seed) else 1
 
 
 def pendulum_rl(
