@@ -24,7 +24,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 
 import jointgrad as jg
-from jointgrad.engine.certificate import FIGURES
+from jointgrad.engine.looks.certificate import FIGURES
 
 ROBOTS = {
     "laikago": jg.zoo.laikago, "a1": jg.zoo.a1, "ant": jg.zoo.ant, "humanoid": jg.zoo.humanoid, "go2": jg.zoo.go2,

@@ -7,12 +7,12 @@ import pytest
 
 import jointgrad as jg
 from jointgrad.cli import main
-from jointgrad.engine import certificate as certificate_module
-from jointgrad.engine.certificate import step_records
-from jointgrad.engine.gradcheck import DIFFERS, spot_check
-from jointgrad.engine.probe import HOLDS
-from jointgrad.engine.rollout import Trajectory
-from jointgrad.engine.stages.contact.margins import LOOK
+from jointgrad.engine.kernels.margins import LOOK
+from jointgrad.engine.looks import certificate as certificate_module
+from jointgrad.engine.looks.certificate import step_records
+from jointgrad.engine.looks.gradcheck import DIFFERS, spot_check
+from jointgrad.engine.looks.probe import HOLDS
+from jointgrad.engine.run.trajectory import Trajectory
 
 G, DT, MASS, RADIUS, INERTIA, SOFT = 9.81, 1e-3, 2.0, 0.1, 0.008, 1e-5
 
@@ -322,10 +322,10 @@ def test_tumbling_boxes_are_not_trusted_where_the_gradient_points_the_other_way(
     model, rng, batch = world.add_ground(friction=0.5).compile(dt=DT), np.random.default_rng(4), 16
     q = np.repeat(model.initial_state().q[None], batch, 0)
     qd = rng.normal(size=(batch, model.nv))
-    motion = jg.rollout(model, jg.State(q, qd), steps=700)
+    motion = jg.rollout(model, jg.State(q, qd), steps=500)
     slope = motion.backward(q_bar=np.tile(np.eye(model.nq)[0], (batch, 1))).qd
     way = 1e-3 * slope / np.linalg.norm(slope, axis=1, keepdims=True)
-    ends = [jg.rollout(model, jg.State(q, qd + sign * way), steps=700).last.q[:, 0] for sign in (1, -1)]
+    ends = [jg.rollout(model, jg.State(q, qd + sign * way), steps=500).last.q[:, 0] for sign in (1, -1)]
     points_back = ends[0] < ends[1]
     assert points_back.sum() >= 2 and not motion.certificate().trusted[points_back].any()
 

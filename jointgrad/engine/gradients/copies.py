@@ -8,17 +8,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...model.arrays import Model
-from ..schedule import every_step
+from ..run.schedule import every_step
 
 if TYPE_CHECKING:
-    from ..rollout import Inputs, Trajectory
+    from ..run.inputs import Inputs
+    from ..run.trajectory import Trajectory
 
 
 def unrun(model: Model, inputs: Inputs, threads: int) -> Trajectory:
     """A motion that is known by its start alone: for what runs it itself."""
-    from ..rollout import Trajectory
+    from ..run.run import Run
+    from ..run.trajectory import Trajectory
 
-    return Trajectory(model, inputs, every_step(), (), threads, known=(inputs.q[None], inputs.qd[None]))
+    return Trajectory(Run(model, inputs, every_step(), threads, (inputs.q[None], inputs.qd[None])))
 
 
 def copies(motion: Trajectory, some: slice, many: int) -> Trajectory:
@@ -32,22 +34,22 @@ def rounds(motion: Trajectory, some: slice, many: int) -> Trajectory:
 
 
 def _chosen(motion: Trajectory, which: np.ndarray) -> Trajectory:
-    from ..rollout import Inputs
+    from ..run.inputs import Inputs
 
-    i, model = motion._inputs, motion.model
+    i, model = motion.run.inputs, motion.model
     if model.batch is not None:
         own = {n: v if model.is_shared(n) else v[which] for n, v in model.params.items()}
         model = model.with_params(own, len(which))
     u = None if i.u is None else np.ascontiguousarray(i.u[:, which])
     force = None if i.force is None else np.ascontiguousarray(i.force[..., which, :, :])
-    return unrun(model, Inputs(i.q[which], i.qd[which], u, force, i.steps, True), motion._threads)
+    return unrun(model, Inputs(i.q[which], i.qd[which], u, force, i.steps, True), motion.run.threads)
 
 
 def all_steps(motion: Trajectory, which: Sequence[int] | None = None) -> Trajectory:
     """Every step (or some) of a motion of which all states are at hand as a motion of one step, (T batch) environments, not run."""
-    from ..rollout import Inputs
+    from ..run.inputs import Inputs
 
-    i, model, (q, qd) = motion._inputs, motion.model, motion._all_states()
+    i, model, (q, qd) = motion.run.inputs, motion.model, motion.run.states()
     at = np.arange(i.steps) if which is None else np.asarray(which, int)
     if model.batch is not None:
         own = {
@@ -61,4 +63,4 @@ def all_steps(motion: Trajectory, which: Sequence[int] | None = None) -> Traject
         force = force.reshape(-1, *force.shape[-2:])
     u = None if i.u is None else np.ascontiguousarray(i.u[at]).reshape(1, -1, model.nu)
     start = [np.ascontiguousarray(x[at].reshape(-1, x.shape[-1])) for x in (q, qd)]
-    return unrun(model, Inputs(start[0], start[1], u, force, 1, True), motion._threads)
+    return unrun(model, Inputs(start[0], start[1], u, force, 1, True), motion.run.threads)
