@@ -77,6 +77,7 @@ _HOME = {
     "jacobian": "engine.looks.quantities",
     "jacobian_rate": "engine.looks.quantities",
     "inverse_kinematics": "engine.looks.inverse_kinematics",
+    "distance": "engine.looks.distances",
     "plain": "engine.run.plain",
     "zoo": "zoo",
     "view": "viewer.browser",
@@ -94,6 +95,7 @@ if TYPE_CHECKING:
     from .engine.gradients import Smoothed as Smoothed
     from .engine.gradients import Truncated as Truncated
     from .engine.looks.curvature import hessian_product as hessian_product
+    from .engine.looks.distances import distance as distance
     from .engine.looks.inspect import inspect as inspect
     from .engine.looks.inverse_kinematics import inverse_kinematics as inverse_kinematics
     from .engine.looks.linearize import linearize as linearize

@@ -130,12 +130,12 @@ class MovingImpacts(Meaning):
     def jacobian(self, model: Model, state: State, u: Any, force: Any, A: np.ndarray) -> np.ndarray:
         """Of steps on their own: the rates are those of flight before, and of the next step after."""
         from ..looks.inspect import inspect
-        from ..run.rollout import rollout
+        from ..run.rollout import rolled_out
 
         if not can_meet(model):
             return A
         seen = inspect(model, state, u, force)
-        motion = rollout(model, state, None if u is None else np.stack([u, u]), steps=2, force=force)
+        motion = rolled_out(model, state, None if u is None else np.stack([u, u]), 2, force, warns=False)
         dt = np.reshape(model.params["world.dt"], (-1, 1))
         after = difference(model, *(State(motion.q[k], motion.qd[k]) for k in (2, 1))) / dt
         before, A, takes = np.concatenate([state.qd, seen.qdd], axis=-1), A.copy(), _durations(model)
