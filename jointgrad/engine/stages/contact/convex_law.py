@@ -240,8 +240,9 @@ def loop_give(give):
 @traced
 def contact_give(give):
     """The same of a point, whose tangents give less."""
-    normal = (give[0] + LEAST) * (give[2] * (1.0 / LOOSE))
-    return normal + give[1], TANGENT * normal + give[1], TANGENT * normal + give[1]
+    response = give[2] * (1.0 / LOOSE)
+    normal, least = give[0] * response, LEAST * response + give[1]
+    return normal + least, TANGENT * normal + least, TANGENT * normal + least
 
 
 @traced
