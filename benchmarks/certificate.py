@@ -26,8 +26,8 @@ import numpy as np
 
 import jointgrad as jg
 from jointgrad.engine.gradients.copies import copies
-from jointgrad.engine.probe import DISTANCE, RATE, free_directions, last_states
-from jointgrad.engine.tangent_coordinates import displaced, to_tangent
+from jointgrad.engine.looks.probe import DISTANCE, RATE, free_directions, last_states
+from jointgrad.engine.run.tangent_coordinates import displaced, to_tangent
 
 FLOOR = 0.1
 AGREES = 0.5  # of what a gradient says, how far the change may be from it
@@ -164,17 +164,17 @@ def misleads(
 ) -> np.ndarray:
     """Whether the gradient of one coordinate each misleads, (batch,): 1 where a step along it does not do what it says, 0 where it
     does, NaN where nothing can step."""
-    model, batch = motion.model, motion._inputs.batch
+    model, batch = motion.model, motion.run.inputs.batch
     bars = np.eye(model.nq + model.nv)[coordinate]
     gradient = motion.backward(bars[:, : model.nq], bars[:, model.nq :], wrt=("state",))
-    by_q, by_qd = to_tangent(model, motion._inputs.q, gradient.q), gradient.qd
+    by_q, by_qd = to_tangent(model, motion.run.inputs.q, gradient.q), gradient.qd
     slope = np.where(by_speed[:, None], RATE * by_qd, by_q)
     # of a gradient of zero a step in any direction will do
     slope = np.where(np.abs(slope).max(1, keepdims=True) > 1e-9, slope, 1e-9 * rng.normal(size=slope.shape))
     same = copies(motion, slice(0, batch), 1)
     with np.errstate(all="ignore"):
         way = DISTANCE * free_directions(same, slope / np.abs(slope).max(1, keepdims=True))
-        dq = np.where(by_speed[:, None], 0.0, displaced(model, motion._inputs.q, way))
+        dq = np.where(by_speed[:, None], 0.0, displaced(model, motion.run.inputs.q, way))
         dqd = np.where(by_speed[:, None], RATE * way, 0.0)
         said = (by_q * way * ~by_speed[:, None]).sum(1) + (by_qd * dqd).sum(1)
         middle, rows = last_states(same, 0 * dq, 0 * dqd), np.arange(batch)
@@ -186,7 +186,7 @@ def misleads(
 
 def any_misleads(motion: jg.Trajectory, rng: np.random.Generator) -> np.ndarray:
     """Whether the gradient of some coordinate misleads, by positions or by velocities, (batch,)."""
-    count, batch = motion.model.nq + motion.model.nv, motion._inputs.batch
+    count, batch = motion.model.nq + motion.model.nv, motion.run.inputs.batch
     every = [(np.full(batch, c), np.full(batch, by_speed)) for c in range(count) for by_speed in (False, True)]
     return np.nanmax([misleads(motion, *one, rng) for one in every] + [np.zeros(batch)], axis=0)
 

@@ -7,9 +7,9 @@ import pytest
 
 import jointgrad as jg
 from jointgrad.cli import main
-from jointgrad.engine.gradcheck import DIFFERS, spot_check
-from jointgrad.engine.rollout import Trajectory
-from jointgrad.engine.stages.contact.margins import LOOK
+from jointgrad.engine.kernels.margins import LOOK
+from jointgrad.engine.looks.gradcheck import DIFFERS, spot_check
+from jointgrad.engine.run.trajectory import Trajectory
 
 G, DT, MASS, RADIUS, INERTIA, SOFT = 9.81, 1e-3, 2.0, 0.1, 0.008, 1e-5
 

@@ -18,7 +18,7 @@ import numpy as np
 
 import jointgrad as jg
 
-from ..engine.rollout import Trajectory
+from ..engine.run.trajectory import Trajectory
 from ..optimize.progress import Stop
 from ..optimize.shooting import Controls, Loss, LossOf, Shooting, final_position
 from ..optimize.solvers import Adam, descend

@@ -7,25 +7,27 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...model.arrays import Model
-from ..schedule import every_step
+from ..run.schedule import every_step
 
 if TYPE_CHECKING:
-    from ..rollout import Inputs, Trajectory
+    from ..run.inputs import Inputs
+    from ..run.trajectory import Trajectory
 
 
 def unrun(model: Model, inputs: Inputs, threads: int) -> Trajectory:
     """A motion that is known by its start alone: for what runs it itself."""
-    from ..rollout import Trajectory
+    from ..run.run import Run
+    from ..run.trajectory import Trajectory
 
-    return Trajectory(model, inputs, every_step(), (), threads, known=(inputs.q[None], inputs.qd[None]))
+    return Trajectory(Run(model, inputs, every_step(), threads, (inputs.q[None], inputs.qd[None])))
 
 
 def copies(motion: Trajectory, some: slice, many: int) -> Trajectory:
     """These environments, each `many` times, not run."""
-    from ..linearize import per_row
-    from ..rollout import Inputs
+    from ..looks.linearize import per_row
+    from ..run.inputs import Inputs
 
-    i, model = motion._inputs, motion.model
+    i, model = motion.run.inputs, motion.model
     if model.batch is not None:
         own = {n: v if model.is_shared(n) else v[some] for n, v in model.params.items()}
         model = model.with_params(own, some.stop - some.start)
@@ -33,14 +35,14 @@ def copies(motion: Trajectory, some: slice, many: int) -> Trajectory:
     u = None if i.u is None else np.repeat(i.u[:, some], many, axis=1)
     force = None if i.force is None else np.repeat(i.force[..., some, :, :], many, axis=-3)
     wide = Inputs(q, qd, u, force, i.steps, True)
-    return unrun(per_row(model, some.stop - some.start, many, False), wide, motion._threads)
+    return unrun(per_row(model, some.stop - some.start, many, False), wide, motion.run.threads)
 
 
 def all_steps(motion: Trajectory) -> Trajectory:
     """Every step of a motion of which all states are at hand as a motion of one step, (T batch) environments, not run."""
-    from ..rollout import Inputs
+    from ..run.inputs import Inputs
 
-    i, model, (q, qd) = motion._inputs, motion.model, motion._all_states()
+    i, model, (q, qd) = motion.run.inputs, motion.model, motion.run.states()
     if model.batch is not None:
         own = {
             n: v if model.is_shared(n) else np.tile(v, (i.steps,) + (1,) * (v.ndim - 1))
@@ -54,4 +56,4 @@ def all_steps(motion: Trajectory) -> Trajectory:
         )
     u = None if i.u is None else i.u.reshape(1, -1, model.nu)
     start = [np.ascontiguousarray(x[:-1].reshape(-1, x.shape[-1])) for x in (q, qd)]
-    return unrun(model, Inputs(start[0], start[1], u, force, 1, True), motion._threads)
+    return unrun(model, Inputs(start[0], start[1], u, force, 1, True), motion.run.threads)
