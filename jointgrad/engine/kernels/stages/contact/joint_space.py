@@ -306,10 +306,11 @@ def are_neighbours(block, e, last):
     """Whether six columns from e on are of neighbouring degrees of freedom, as those of roots are: they are moved together."""
     if e + 5 >= last or block.column_dof[e + 5] != block.column_dof[e] + 5:
         return False
+    steps = 0
     for i in range(e, e + 5):
-        if block.column_dof[i + 1] != block.column_dof[i] + 1:
-            return False
-    return True
+        if block.column_dof[i + 1] == block.column_dof[i] + 1:
+            steps += 1
+    return steps == 5
 
 
 @inlined
