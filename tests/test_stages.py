@@ -9,6 +9,7 @@ from worlds import kinds_in, tangled
 
 from jointgrad.compiler.kernel import Kernel, Sweep
 from jointgrad.engine.kernels import pipeline, runge_kutta, step
+from jointgrad.engine.kernels.fields import FIELDS
 from jointgrad.engine.kernels.workspace import BLOCK, NEXT, SCHEMA, TOUCH, WORK
 from jointgrad.engine.run.runtime import address, worker
 from jointgrad.model.arrays import PAIR_KINDS
@@ -133,6 +134,15 @@ def test_the_reverse_calls_the_stages_in_reverse_order():
         assert stages_called(forward) == expected
         back = [n for n in stages_called(reverse) if n.endswith("_adjoint") and n != "outputs_adjoint"]
         assert back == [f"{n}_adjoint" for n in reversed(expected)]
+
+
+def test_every_field_has_unit_frame_and_rows():
+    """Of the tables that stages fill, apart from those that files and pairs of shapes may extend."""
+    fields = [
+        f for f in SCHEMA.slots if f.split(".")[0] in ("assembly", "work", "block", "output") and SCHEMA.is_pack(f)
+    ]
+    assert len(fields) > 80 and not [f for f in fields if f not in FIELDS]
+    assert all(all(field) for field in FIELDS.values())
 
 
 def test_the_printed_pipeline_is_the_real_one():

@@ -32,7 +32,7 @@ class Plan:
     def run(self, n: int, method: str, seed: int) -> Run:
         if method == "apg":
             updates = APG_UPDATES[0] + n * APG_UPDATES[1]
-            return Run("pendulum", method, seed, updates * APG_STEPS, {"links": n}, {"decay": updates // 2})
+            return Run("pendulum", method, seed, updates * APG_STEPS, {"links": n}, {"decay": updates})
         return Run("pendulum", method, seed, self.epochs * EPOCH * n, {"links": n})
 
 

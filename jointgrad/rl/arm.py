@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..engine.inspect import inspect
+from ..engine.looks.inspect import inspect
 from ..model import zoo
 from ..model.arrays import State
 from ..model.description import Description, Link, Shape

@@ -1,4 +1,4 @@
-"""What every field of the workspace is: unit, frame of reference, one row per what. A test holds this against the schema.
+"""What every field of the workspace is: unit, frame of reference, one row per what. A test asks for every field of stages.
 
 Frames: "world" is world axes about the world's origin; "tree" is world axes about the reference point of the body's tree (spatial
 vectors: angular part first, then linear); "body", "link" and "joint" are their own axes about their own origin; "normal" is along
@@ -21,6 +21,8 @@ class Field(NamedTuple):
 _TABLE = """
 state.q | coordinate | m, rad, 1 | joint | coordinates; ball joint: quaternion w, x, y, z; free body: position, quaternion
 state.qd | dof | m/s, rad/s | joint | rates; of a free body linear in world axes, angular in its own
+state.more | number of the further state | as its field says | - | fields of model/state_fields.py beside q and qd, integrated ones first
+rate.more | number of the further state | the same per s | - | time derivatives of what is integrated
 state.u | actuator | as the actuator says | - | controls
 state.force | 6 per link | N, N m | world | outside force and torque on a link, at its centre of mass
 assembly.frame_pose | frame, world | m | body | pose of a joint's frame in its body: rotation row by row, position
@@ -51,8 +53,9 @@ work.factor | body, world | - | tree | Cholesky factor of a free body's articula
 work.a_joints | body, world | rad/s^2, m/s^2 | tree | what accelerating joints add to c
 work.qdd | dof | m/s^2, rad/s^2 | joint | acceleration
 work.qd_jump | dof | m/s, rad/s | joint | what impulses add to the rates
-work.q_next | coordinate | m, rad, 1 | joint | coordinates after the step
-work.qd_next | dof | m/s, rad/s | joint | rates after the step
+next.q | coordinate | m, rad, 1 | joint | coordinates after the step
+next.qd | dof | m/s, rad/s | joint | rates after the step
+next.more | number of the further state | as its field says | - | further state after the step
 touch.shape | shape | m | world | pose of a shape
 touch.extent | tree | m | - | how far a tree reaches from its reference point
 touch.point | point | m | world | where it touches
@@ -94,6 +97,27 @@ block.share | one | 1 | - | which share of the impulses does no work (energy.py)
 block.whole | block | N s | normal | impulses before they were restrained
 block.balance | one | J, J, 1 | - | what impulses may do, what they do to themselves, the largest restitution
 block.unsettled | one | 1 | - | how far sweeps were from settled: worst, present, and which pair
+block.column | column of J | 1, m | tree | rows of a block along one degree of freedom (joint_space.py)
+block.gained | column of J | kg | tree | the same times the gains
+block.composite | body, world | kg m^2, kg m, kg | tree | inertia of all that a body carries
+block.mass | place in a chain | kg, kg m^2 | joint | M off its diagonal
+block.own_mass | dof | kg, kg m^2 | joint | diagonal of M
+block.H | dof x dof | kg, kg m^2 | joint | M + J^T D J, and its factor
+block.u | block | m/s | normal | velocities along rows
+block.du | block | m/s | normal | the same along a step of Newton's method
+block.gain | block | kg | normal | -dx/du
+block.cross | block | kg | normal | the same between a point and its turning
+block.level | block | m/s | normal | what sliding takes off the parting velocity
+block.y | dof | m/s, rad/s | joint | what impulses add to the velocities; of a free root its motion
+block.mass_y | dof | N s | joint | M y
+block.gradient | dof | N s | joint | of the convex problem
+block.step | dof | m/s, rad/s | joint | of Newton's method
+block.mass_step | dof | N s | joint | M times that
+block.excess | one | 1 | - | squared gradient that is left, in what is small enough
+work.node | node of a network | as it is used | - | inputs, hidden values, outputs
+work.pre | node of a network | as it is used | - | what goes into an activation
+work.kept | what networks change | its own | - | the value without the network
+work.kept_inertia | mass that networks change | kg m^2, kg m, kg | body | the inertia without the network
 output.position | link | m | world | of its frame
 output.rotation | link | 1 | world | of its frame, row by row
 output.velocity | link | m/s, rad/s | world | of its frame's origin

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from ...engine.run.outputs import LOADS
-from ...engine.tangent_coordinates import coordinates, turn_basis
+from ...engine.run.tangent_coordinates import coordinates, turn_basis
 from ...model.errors import InputError
 from ..differentiable import DifferentiableTask
 from ..differentiable_batch import Outcome
