@@ -21,7 +21,7 @@ class Field(NamedTuple):
 _TABLE = """
 state.q | coordinate | m, rad, 1 | joint | coordinates; ball joint: quaternion w, x, y, z; free body: position, quaternion
 state.qd | dof | m/s, rad/s | joint | rates; of a free body linear in world axes, angular in its own
-state.more | number of the further state | as its field says | - | fields of model/state_fields.py beside q and qd, integrated ones first
+state.more | number of the further state | as its field says | - | further fields (model/state_fields.py), integrated ones first
 rate.more | number of the further state | the same per s | - | time derivatives of what is integrated
 state.u | actuator | as the actuator says | - | controls
 state.force | 6 per link | N, N m | world | outside force and torque on a link, at its centre of mass

@@ -98,7 +98,7 @@ class Certificate:
     @functools.cached_property
     def condition(self) -> np.ndarray:
         """Condition of the contact matrix, worst of some steps evenly spread, per environment; 1 where nothing touches."""
-        return conditions(self._trajectory, *self._trajectory.run.states())
+        return conditions(self._trajectory, *self._trajectory.run.states()[:2])
 
     @functools.cached_property
     def reach(self) -> np.ndarray:
