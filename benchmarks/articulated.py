@@ -27,11 +27,11 @@ from jointgrad.bench.fit import exponent
 from jointgrad.bench.timing import best, print_goals, resident, write
 
 DT, BATCH, STEPS = 2e-3, 256, 100
-ZOO = ("laikago()", "pendulum(7)", "cart_pole()", "double_pendulum()", "random_tree(8, 1)")
+ZOO = ("laikago('feet')", "pendulum(7)", "cart_pole()", "double_pendulum()", "random_tree(8, 1)")
 
 
 def laikago_in_flight(batch: int, steps: int):
-    model = jg.zoo.laikago().compile(dt=DT, contact=None)
+    model = jg.zoo.laikago(touch="feet").compile(dt=DT, contact=None)
     rng = np.random.default_rng(0)
     start = model.initial_state(batch)
     start.q[:, 7:] += 0.1 * rng.normal(size=(batch, 12))
@@ -40,7 +40,7 @@ def laikago_in_flight(batch: int, steps: int):
 
 
 def mujoco_twin():
-    m = mujoco_model(jg.zoo.laikago(), dt=DT)
+    m = mujoco_model(jg.zoo.laikago(touch="feet"), dt=DT)
     return m, mujoco.MjData(m)
 
 
@@ -100,7 +100,7 @@ def check_against_pinocchio(model, data) -> float:
 
 def forward_and_backward(repeats: int) -> dict:
     errors = {"error_mujoco": check_against_mujoco()}
-    robot = pin.buildModelFromXML(urdf(jg.zoo.laikago()), pin.JointModelFreeFlyer())
+    robot = pin.buildModelFromXML(urdf(jg.zoo.laikago(touch="feet")), pin.JointModelFreeFlyer())
     data = robot.createData()
     errors["error_pinocchio"] = check_against_pinocchio(robot, data)
     single = jg.Description("single")
@@ -174,7 +174,7 @@ def growth(repeats: int) -> dict:
         )
         return times["forward"], times["backward"]
 
-    laikago = jg.zoo.laikago().compile(dt=DT, contact=None)
+    laikago = jg.zoo.laikago(touch="feet").compile(dt=DT, contact=None)
     sweeps = {
         "links": ([8, 16, 32, 64, 128, 256, 512], lambda n: timed(chain(n), 8, 20)),
         "steps": ([100, 200, 400, 800, 1600], lambda n: timed(laikago, 16, n)),

@@ -137,7 +137,7 @@ def free_pendulum(rng, n):
 
 
 def quadruped(rng, n):
-    model = jg.World().add(jg.zoo.laikago(), position=(0, 0, 0.5)).add_ground().compile(dt=1e-3)
+    model = jg.World().add(jg.zoo.laikago(touch="feet"), position=(0, 0, 0.5)).add_ground().compile(dt=1e-3)
     q = np.repeat(model.initial_state().q[None], n, 0)
     q[:, 2] += rng.uniform(-0.02, 0.05, size=n)
     return Motions(model, q, 0.2 * rng.normal(size=(n, model.nv)), int(rng.integers(50, 200)))

@@ -20,7 +20,7 @@ FIRST_STEPS = """
 import numpy as np
 import jointgrad as jg
 world = jg.World()
-world.add(jg.zoo.laikago(), position=(0, 0, 0.5))
+world.add(jg.zoo.laikago(touch="feet"), position=(0, 0, 0.5))
 world.add_ground()
 model = world.compile(dt=1e-3)
 motion = jg.rollout(model, model.initial_state(), steps=5)

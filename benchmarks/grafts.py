@@ -32,7 +32,7 @@ def swimmer() -> tuple[jg.Model, np.ndarray]:
 
 
 def laikago() -> tuple[jg.Model, np.ndarray]:
-    robot = jg.zoo.laikago()
+    robot = jg.zoo.laikago(touch="feet")
     for actuator in robot.actuators.values():
         actuator.kind, actuator.gain, actuator.damping = "position", 150.0, 3.0
     model = jg.World().add(robot).add_ground(friction=0.7).compile(dt=1e-3)

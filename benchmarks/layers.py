@@ -122,7 +122,7 @@ def small_jax(repeats: int) -> dict[str, float]:
 
 
 def laikagos() -> tuple[jg.Model, jg.State, np.ndarray]:
-    model = jg.World().add(jg.zoo.laikago()).add_ground().compile(dt=1e-3)
+    model = jg.World().add(jg.zoo.laikago(touch="feet")).add_ground().compile(dt=1e-3)
     return model, model.initial_state(BATCH), np.zeros((STEPS, BATCH, model.nu))
 
 
@@ -175,7 +175,7 @@ def soak(calls: int) -> dict[str, float]:
 
 def long_rollout(steps: int) -> dict[str, float]:
     """A Laikago on the ground for very long, within 16 MB: peak growth beyond inputs and gradients, and the same bits."""
-    model = jg.World().add(jg.zoo.laikago()).add_ground().compile(dt=1e-3)
+    model = jg.World().add(jg.zoo.laikago(touch="feet")).add_ground().compile(dt=1e-3)
     start, u, bar = model.initial_state(), np.zeros((steps, model.nu)), np.ones(model.nq)
     jg.rollout(model, start, u[:50], memory="20 kB").backward(bar, wrt=("state", "u"))
     gc.collect()

@@ -36,6 +36,7 @@ _HOME = {
     "load_model": "grafts.model_file",
     "to_urdf": "files",
     "to_mjcf": "files.write_mjcf",
+    "Simulation": "engine.simulation",
     "step": "engine.rollout",
     "rollout": "engine.rollout",
     "Trajectory": "engine.rollout",
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
     from .engine.rollout import Trajectory as Trajectory
     from .engine.rollout import rollout as rollout
     from .engine.rollout import step as step
+    from .engine.simulation import Simulation as Simulation
     from .files import load as load
     from .files import load_world as load_world
     from .files import to_urdf as to_urdf

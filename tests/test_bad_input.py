@@ -446,7 +446,7 @@ def test_rollout(model, name):
 
 def test_missing_control_is_named():
     """Too few controls: the first actuator without one is named."""
-    model = jg.zoo.laikago().compile()
+    model = jg.zoo.laikago(touch="feet").compile()
     state = model.initial_state()
     message(jg.InputError, lambda: jg.step(model, state, np.zeros(11)), "11 entries", "12 actuators", '"RL_lower"')
 

@@ -193,7 +193,7 @@ def test_what_networks_change_is_what_is_judged():
 
 
 def test_an_environment_has_the_certificate_it_would_have_alone():
-    model = jg.World().add(jg.zoo.laikago(), position=(0, 0, 0.5)).add_ground().compile(dt=DT)
+    model = jg.World().add(jg.zoo.laikago(touch="feet"), position=(0, 0, 0.5)).add_ground().compile(dt=DT)
     rng = np.random.default_rng(0)
     batch, steps = 9, 30
     q = np.repeat(model.initial_state().q[None], batch, 0)
@@ -373,7 +373,7 @@ def test_signatures_tell_whether_a_clamp_acted_otherwise():
 
 
 def test_nothing_touched():
-    model = jg.World().add(jg.zoo.laikago(), position=(0, 0, 2.0)).compile(dt=DT)
+    model = jg.World().add(jg.zoo.laikago(touch="feet"), position=(0, 0, 2.0)).compile(dt=DT)
     cert = jg.rollout(model, model.initial_state(), steps=3).certificate()
     assert cert.worst() is None and cert.trusted and "nothing touched" in str(cert)
     assert np.isinf(cert.margin).all() and np.isinf(cert.gap).all()

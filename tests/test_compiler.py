@@ -24,7 +24,7 @@ from jointgrad.compiler.ingredients import of_kernel
 from jointgrad.compiler.kernel import Library, accumulate, kernel, sweep
 from jointgrad.compiler.reverse import adjoint, tangent
 from jointgrad.compiler.trace import Graph, flatten, shaped_like, traced
-from jointgrad.engine import runtime
+from jointgrad.engine import runtime, workspace
 
 # a small problem: operators, a sweep, and kernels that call each other ------------------------------------------------
 
@@ -576,6 +576,19 @@ def test_a_kernel_is_known_by_all_that_it_is_made_of():
     keys.append(of_kernel(kernel_with(times(2.0)), wider))
     assert len(set(keys)) == len(keys)
     assert of_kernel(kernel_with(times(2.0)), TINY) == keys[0]
+
+
+def test_a_new_field_leaves_the_code_of_others():
+    """Slots are found by name: where one more moves no other, kernels that do not name it stay as they are; of the engine's, nearly
+    all do."""
+    more = Schema(TINY.name, {"work": TINY.tables["work"] | {"z": 1}, "other": {"z": 3}}, TINY.kernels)
+    assert {f: more.slots[f] for f in TINY.slots} == TINY.slots
+    assert of_kernel(doubled, more) == of_kernel(doubled, TINY)
+    tables = workspace.SCHEMA.tables
+    larger = Schema("engine", tables | {"work": {"made_up": 1} | tables["work"]}, workspace.SCHEMA.kernels)
+    kernels = runtime.library(4, 1).kernels.values()
+    kept = [of_kernel(k, larger) == of_kernel(k, workspace.SCHEMA) for k in kernels]
+    assert len(kernels) > 50 and sum(kept) > 0.9 * len(kernels)
 
 
 # the no-compiler mode, beside the compiled one ------------------------------------------------------------------------

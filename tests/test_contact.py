@@ -564,7 +564,7 @@ def test_hunt_crossley_damping():
 def test_laikago_stands(contact, dt):
     """Held in its stance by servos it stands still. Friction by a spring law is viscous at low speed, here 4 mu N / 0.1
     m/s on a toe of 0.1 kg: the step must be short enough for it."""
-    robot = jg.zoo.laikago()
+    robot = jg.zoo.laikago(touch="feet")
     for name in list(robot.actuators):
         joint = robot.actuators.pop(name).joint
         robot.add_actuator(name, joint, "position", gain=300.0, damping=5.0)

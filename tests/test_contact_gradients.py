@@ -399,7 +399,7 @@ def test_ties(which):
 
 def standing(batch: int = 4, contact=None, friction: float = 0.7) -> tuple[jg.Model, np.ndarray, np.ndarray]:
     """Laikagos: standing, sliding, on two toes, in the air."""
-    world = jg.World().add(jg.zoo.laikago(), position=(0, 0, 0.45)).add_ground(friction=friction)
+    world = jg.World().add(jg.zoo.laikago(touch="feet"), position=(0, 0, 0.45)).add_ground(friction=friction)
     model = world.compile(dt=1e-3, contact=contact or jg.Impulse())
     state, rng = model.initial_state(), np.random.default_rng(1)
     q = np.repeat(state.q[None], batch, 0)

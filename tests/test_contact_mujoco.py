@@ -28,7 +28,7 @@ def solid(kind: str) -> jg.Description:
 
 
 def laikago() -> jg.Description:
-    robot = jg.zoo.laikago()
+    robot = jg.zoo.laikago(touch="feet")
     for actuator in robot.actuators.values():
         actuator.kind, actuator.gain, actuator.damping = "position", 150.0, 3.0
     return robot

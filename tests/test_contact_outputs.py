@@ -32,7 +32,7 @@ def balls(com=(0.01, 0.02, 0), **options):
 
 
 def dog(friction=0.8, **options):
-    model = jg.World().add(jg.zoo.laikago()).add_ground(friction=friction).compile(dt=1e-3, **options)
+    model = jg.World().add(jg.zoo.laikago(touch="feet")).add_ground(friction=friction).compile(dt=1e-3, **options)
     q = model.initial_state().q
     toes = [model.link(name) for name in model.link_names if name.startswith("toe")]
     q[2] += 0.0299 - jg.inspect(model, jg.State(q, np.zeros(model.nv))).link_position[toes, 2].min()

@@ -39,7 +39,7 @@ from pathlib import Path
 def status(key):
     return next(int(x.split()[1]) for x in Path('/proc/self/status').read_text().splitlines() if x.startswith(key)) * 1024
 
-model = jg.zoo.laikago().compile(dt=2e-3)
+model = jg.zoo.laikago(touch="feet").compile(dt=2e-3)
 start, u = model.initial_state(), np.zeros((5000, 12))
 bar = np.ones(19)
 jg.rollout(model, start, u[:50]).backward(bar, wrt=('state', 'params'))
@@ -62,7 +62,7 @@ from pathlib import Path
 def status(key):
     return next(int(x.split()[1]) for x in Path('/proc/self/status').read_text().splitlines() if x.startswith(key)) * 1024
 
-model = jg.zoo.laikago().compile(dt=1e-3)
+model = jg.zoo.laikago(touch="feet").compile(dt=1e-3)
 start, u, bar = model.initial_state(), np.zeros((10000, 12)), np.ones(19)
 jg.rollout(model, start, u[:50], memory='20 kB').backward(bar, wrt=('state', 'u'))
 before = status('VmRSS')

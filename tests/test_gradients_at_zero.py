@@ -128,7 +128,7 @@ def test_lanes_with_and_without_friction():
 def test_a_lost_environment_has_no_part_in_what_is_shared(speed, share):
     """A robot thrown so fast that it leaves the finite numbers; on its way there its derivatives are 1e100 or infinite.
     The others' gradients and the sums over the batch are those of a batch without it, bit by bit."""
-    model = jg.World().add(jg.zoo.laikago(), position=(0, 0, 0.4)).add_ground().compile(dt=1e-3)
+    model = jg.World().add(jg.zoo.laikago(touch="feet"), position=(0, 0, 0.4)).add_ground().compile(dt=1e-3)
     state, others = model.initial_state(4), [0, 1, 3]
     state.qd[:] = 0.1 * np.random.default_rng(0).normal(size=state.qd.shape)
     state.qd[2] = speed
@@ -147,7 +147,7 @@ def test_a_lost_environment_has_no_part_in_what_is_shared(speed, share):
 
 
 def test_a_lost_environment_with_its_own_parameters():
-    model = jg.World().add(jg.zoo.laikago(), position=(0, 0, 0.4)).add_ground().compile(dt=1e-3)
+    model = jg.World().add(jg.zoo.laikago(touch="feet"), position=(0, 0, 0.4)).add_ground().compile(dt=1e-3)
     own = {name: np.repeat(model.params[name][None], 2, 0) for name in ("link.mass", "pair.friction")}
     state = model.initial_state(2)
     state.qd[1] = 1e20

@@ -297,7 +297,7 @@ def test_bad_grafts(words):
 
 
 def test_a_free_base_has_no_joint_position():
-    dog = jg.zoo.laikago().compile()
+    dog = jg.zoo.laikago(touch="feet").compile()
     with pytest.raises(jg.InputError, match='"chassis" has no "joint.position"'):
         jg.graft(dog, "link.force", ["joint.position"])
 

@@ -240,7 +240,7 @@ def test_ilqr_finds_the_cost_that_scipy_finds(arm, limit):
 
 
 def test_difference_of_states_is_the_turn_between_them():
-    model = jg.zoo.laikago().compile()
+    model = jg.zoo.laikago(touch="feet").compile()
     rng, start = np.random.default_rng(4), model.initial_state()
     q, turn = start.q.copy(), np.array([0.3, -0.2, 0.5])
     half = np.linalg.norm(turn) / 2

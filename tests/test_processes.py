@@ -380,6 +380,7 @@ short = jg.rollout(model, start, steps=300)
 truth = short.backward(np.ones((16, model.nq)))
 short.tangent(q=np.ones((16, model.nq)))
 what, steps = sys.argv[1], 150_000_000
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
 if what != "rollout":
     # few states are kept, so that the way back repeats many steps
     motion = jg.rollout(model, start, steps=300_000, memory="8 kB", threads=1)

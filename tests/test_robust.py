@@ -67,7 +67,7 @@ def test_dropped_and_bouncing(name):
 
 def test_the_account_notices_energy_from_nowhere():
     """The same motion, with every velocity from the middle on raised by a tenth."""
-    model = jg.World().add(jg.zoo.laikago(), position=(0, 0, 0.6)).add_ground().compile()
+    model = jg.World().add(jg.zoo.laikago(touch="feet"), position=(0, 0, 0.6)).add_ground().compile()
     motion = jg.rollout(model, model.initial_state(), np.zeros((400, 12)))
     honest, cheated = (robust.Account(model, model.initial_state()) for _ in range(2))
     honest.add(motion.q, motion.qd, np.zeros((400, 12)))

@@ -65,7 +65,9 @@ def test_random_trees(seed):
 
 
 def test_two_robots_in_one_world():
-    world = jg.World(gravity=(0.5, 0, -9)).add(jg.zoo.laikago(), "dog", position=(1, 2, 3), orientation=(1, 0, 0, 1))
+    world = jg.World(gravity=(0.5, 0, -9)).add(
+        jg.zoo.laikago(touch="feet"), "dog", position=(1, 2, 3), orientation=(1, 0, 0, 1)
+    )
     world.add(jg.zoo.cart_pole(), "cart", position=(0, 1, 0), orientation=(1, 1, 0, 0))
     assert compared(world, world.compile(dt=2e-3, **FREE)) < 1e-9
 
@@ -246,7 +248,7 @@ def point_mass():
 
 
 def other_contact():
-    robot = jg.zoo.laikago()
+    robot = jg.zoo.laikago(touch="feet")
     next(k for k in robot.links.values() if k.shapes).shapes[0].contact["restitution"] = 0.5
     return robot
 

@@ -30,8 +30,8 @@ ROBOTS = {
     "cart_pole": (jg.zoo.cart_pole, 1.1),
     "golf": (jg.zoo.golf, 4.16 + 0.5),
     "franka_arm": (jg.zoo.franka_arm, 23.76 + 0.05),
-    "laikago": (jg.zoo.laikago, 25.567),
-    "laikago_full_body": (lambda: jg.zoo.laikago(full_body=True), 25.567),
+    "laikago": (lambda: jg.zoo.laikago(touch="feet"), 25.567),
+    "laikago_touching": (jg.zoo.laikago, 25.567),
     "a1": (jg.zoo.a1, 13.741 - 0.001),
     "go2": (jg.zoo.go2, 16.087 - 0.002),
     "ant": (jg.zoo.ant, 0.91088008),
@@ -150,7 +150,17 @@ def test_runs(robot):
 
 def test_shapes_that_do_not_touch_are_announced():
     with pytest.warns(UnsupportedWarning, match="cylinder"):
-        jg.zoo.laikago(full_body=True).compile()
+        jg.zoo.go2().compile()
+
+
+@pytest.mark.parametrize("touch, lowest", [("all", -0.01), ("feet", -0.1)])
+def test_a_laikago_without_torque_lies_on_the_ground(touch, lowest):
+    """It folds its legs under itself; where feet alone touch, the rest of it goes through."""
+    model = jg.World().add(jg.zoo.laikago(touch=touch), position=(0, 0, 0.5)).add_ground().compile(dt=2e-3)
+    heights = jg.rollout(model, model.initial_state(), steps=600, outputs=("link.position",)).outputs["link.position"][
+        ..., 2
+    ]
+    assert (heights[-1].min() > lowest) == (touch == "all")
 
 
 def test_swimmer_needs_a_head():

@@ -22,7 +22,7 @@ from jointgrad.model.zoo.primitives import rotation
 ROBOTS = (
     ("ant", jg.zoo.ant, 28, -60, True),
     ("humanoid", jg.zoo.humanoid, 10, -35, True),
-    ("laikago (full_body)", lambda: jg.zoo.laikago(full_body=True), 16, -55, True),
+    ("laikago", jg.zoo.laikago, 16, -55, True),
     ("a1", jg.zoo.a1, 16, -55, True),
     ("go2", jg.zoo.go2, 16, -55, True),
     ("franka_arm", jg.zoo.franka_arm, 12, -60, True),

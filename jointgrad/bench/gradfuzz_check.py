@@ -247,7 +247,7 @@ class Check:
 
     def weighted(self, parts: Sequence[np.ndarray], directions: Sequence[Direction]) -> np.ndarray:
         envs = [d.env for d in directions]
-        return sum((bar[:, envs] * x).sum((0, 2)) for bar, x in zip(self.bars, parts, strict=True))  # type: ignore
+        return sum((bar[:, envs] * x).sum((0, 2)) for bar, x in zip(self.bars, parts, strict=True))
 
     def losses(self, directions: Sequence[Direction], lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The loss of each less that in the middle; the signatures, (steps, directions), NaN for one that was lost."""

@@ -18,7 +18,7 @@ SETTLED = 1500  # steps
 
 
 def servo_laikago() -> jg.Description:
-    robot = jg.zoo.laikago()
+    robot = jg.zoo.laikago(touch="feet")
     for actuator in robot.actuators.values():
         actuator.kind, actuator.gain, actuator.damping = "position", STIFFNESS, DAMPING
         actuator.force_limit = (-np.inf, np.inf)  # some peers have servos without limits, and these never reach theirs
@@ -27,7 +27,7 @@ def servo_laikago() -> jg.Description:
 
 def bare_laikago() -> jg.Description:
     """What a URDF can say: no servos, no stance."""
-    robot = jg.zoo.laikago()
+    robot = jg.zoo.laikago(touch="feet")
     robot.actuators.clear()
     for joint in robot.joints.values():
         joint.initial = None

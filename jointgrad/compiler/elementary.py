@@ -37,8 +37,8 @@ def _array_functions(module: Any, where: Any, detach: Any, arctan: str) -> Any:
         tanh = module.tanh
         atan = getattr(module, arctan)
 
-    Functions.select = staticmethod(where)
-    Functions.detach = staticmethod(detach)
+    Functions.select = staticmethod(where)  # type: ignore[attr-defined]
+    Functions.detach = staticmethod(detach)  # type: ignore[attr-defined]
     return Functions
 
 
@@ -205,10 +205,14 @@ def _reduced_angle(x):
     return r, quarter
 
 
-_SIN = (-1.66666666666666324348e-01, 8.33333333332248946124e-03, -1.98412698298579493134e-04)
-_SIN += (2.75573137070700676789e-06, -2.50507602534068634195e-08, 1.58969099521155010221e-10)
-_COS = (4.16666666666666019037e-02, -1.38888888888741095749e-03, 2.48015872894767294178e-05)
-_COS += (-2.75573143513906633035e-07, 2.08757232129817482790e-09, -1.13596475577881948265e-11)
+_SIN = (
+    -1.66666666666666324348e-01, 8.33333333332248946124e-03, -1.98412698298579493134e-04,
+    2.75573137070700676789e-06, -2.50507602534068634195e-08, 1.58969099521155010221e-10,
+)  # fmt: skip
+_COS = (
+    4.16666666666666019037e-02, -1.38888888888741095749e-03, 2.48015872894767294178e-05,
+    -2.75573143513906633035e-07, 2.08757232129817482790e-09, -1.13596475577881948265e-11,
+)  # fmt: skip
 
 
 def _sin_cos_polynomials(r):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 from collections import Counter
+from typing import Any
 
 from llvmlite import ir
 from numba import types
@@ -31,7 +32,7 @@ def _call(builder, name, args, lanes):
 def _lowered(outputs: list) -> tuple[Graph, list]:
     """The graph with every function that hardware does not have spelled in those it has."""
     graph = Graph()
-    found = {}
+    found: dict[int, Any] = {}
 
     def of(x):
         return found[id(x)] if isinstance(x, Node) else x
@@ -57,7 +58,8 @@ def emit(builder, outputs: list, inputs: list, lanes: int) -> list:
     reach = needed(outputs)
     live = [n for n in graph.order if id(n) in reach]
     uses = Counter(id(a) for n in live for a in n.args if isinstance(a, Node)) + Counter(id(o) for o in outputs)
-    kind, value = vector(lanes), {}
+    kind = vector(lanes)
+    value: dict[int, Any] = {}
 
     def val(x):
         return value[id(x)] if isinstance(x, Node) else ir.Constant(kind, [float(x)] * lanes)
@@ -111,12 +113,12 @@ def emit(builder, outputs: list, inputs: list, lanes: int) -> list:
 
 
 def _count(ty) -> int:
-    return sum(map(_count, ty.types)) if isinstance(ty, types.BaseTuple) else 1
+    return sum(map(_count, ty.types)) if isinstance(ty, types.BaseTuple) else 1  # type: ignore[arg-type, attr-defined]
 
 
 def _nodes_for(ty, numbers):
     if isinstance(ty, types.BaseTuple):
-        return tuple(_nodes_for(t, numbers) for t in ty.types)
+        return tuple(_nodes_for(t, numbers) for t in ty.types)  # type: ignore[attr-defined]
     return next(numbers)
 
 

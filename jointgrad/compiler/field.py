@@ -7,7 +7,8 @@ lie in one flat array (a Frame); a short array of integers says where each begin
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import zlib
+from collections.abc import Iterable, Mapping
 from types import SimpleNamespace
 from typing import Any
 
@@ -20,15 +21,29 @@ NUMBERS = -4  # an array of floats that all environments share; kernels may set 
 INTEGERS = 0  # an array of integers, the same while a kernel runs; any width from 1 on is a table of packs
 
 
+def _slots(names: Iterable[str], count: int) -> dict[str, int]:
+    """A slot from 1 on for every name, found by the name itself: another name more leaves nearly all of them where they are, and
+    compiled code, which knows slots by their numbers, stays valid."""
+    found: dict[int, str] = {}
+    for name in sorted(names, key=lambda n: (zlib.crc32(n.encode()), n)):
+        slot = zlib.crc32(name.encode()) % count
+        while slot in found:
+            slot = (slot + 1) % count
+        found[slot] = name
+    return {name: 1 + slot for slot, name in found.items()}
+
+
 class Schema:
     """Tables and the width of their fields. Slot 0 of a frame's integers is the address of its numbers."""
 
     def __init__(self, name: str, tables: Mapping[str, Mapping[str, int]], kernels: tuple[str, ...]) -> None:
         self.name, self.tables, self.kernels = name, tables, kernels
         fields = [f"{table}.{field}" for table, widths in tables.items() for field in widths]
-        self.slots = {field: 1 + k for k, field in enumerate(fields)}
-        self.kernel_slots = {kernel: 1 + len(fields) + k for k, kernel in enumerate(kernels)}
-        self.n_slots = 1 + len(fields) + len(kernels)
+        room = max(64, 1 << (len(fields) + len(kernels)).bit_length())
+        slots = _slots([*fields, *kernels], room)
+        self.slots = {field: slots[field] for field in fields}
+        self.kernel_slots = {kernel: slots[kernel] for kernel in kernels}
+        self.n_slots = 1 + room
 
     def width(self, field: str) -> int:
         table, name = field.split(".")

@@ -1,7 +1,7 @@
 """What the machine code of a kernel is made of, as one digest: what changes none of it leaves the compiled kernel valid.
 
-A kernel is compiled with every operator, sweep and constant that it reaches; other kernels it calls by their address.
-The compiler and the layout of the tables belong to every kernel.
+A kernel is compiled with every operator, sweep and constant that it reaches, and with the places of the fields that their code
+names; other kernels it calls by their address. The compiler belongs to every kernel.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ import sys
 import types
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from .field import Schema
-from .kernel import Kernel, Sweep, names_in
+from .kernel import Kernel, Sweep, called, names_in
 from .trace import Traced
 
 _HOME = __package__.rpartition(".")[0]  # the whole package
@@ -31,38 +32,52 @@ def sources(*parts: str) -> bytes:
 
 
 @functools.cache
-def of_schema(schema: Schema) -> bytes:
-    return hashlib.sha256(repr((schema.name, schema.slots, schema.tables, schema.kernel_slots)).encode()).digest()
+def _places(schema: Schema) -> dict[str, list[str]]:
+    """Where code finds what it calls by a name: the fields of that name, in whichever table."""
+    found: dict[str, list[str]] = {}
+    for field, slot in schema.slots.items():
+        found.setdefault(field.split(".")[1], []).append(f"{field} {slot} {schema.width(field)}")
+    return found
 
 
 def of_kernel(kernel: Kernel, schema: Schema) -> bytes:
     """Digest of all that the kernel's code depends on but for the processor."""
-    digest = hashlib.sha256(sources("compiler") + of_schema(schema) + sys.version.encode())
-    for part in sorted(_reached(kernel.fn)):
-        digest.update(part)
+    digest = hashlib.sha256(sources("compiler") + schema.name.encode() + sys.version.encode())
+    parts = [_function(fn) for fn in _reached(kernel.fn)]
+    for code in sorted({part.digest for part in parts}):
+        digest.update(code)
+    names = sorted({name for part in parts for name in part.names})
+    words = [word for name in names for word in _places(schema).get(name, ())]
+    words += sorted({f"{k.__name__} {schema.kernel_slots[k.__name__]}" for k in called(kernel.fn, Kernel)})
+    digest.update("\n".join(words).encode())
     return digest.digest()
 
 
-def _reached(fn: types.FunctionType) -> set[bytes]:
-    """Digests of a function and of each one that it reaches."""
-    found: set[bytes] = set()
+def _reached(fn: Any) -> set[types.FunctionType]:
+    """A function and each one that it reaches."""
     known, stack = {fn}, [fn]
     while stack:
-        own, callees = _function(stack.pop())
-        found.add(own)
+        callees = _function(stack.pop()).callees
         stack += [f for f in callees if f not in known]
         known.update(callees)
-    return found
+    return known
+
+
+class _Part(NamedTuple):
+    """A function's own code and constants in a digest, the functions that it refers to, and the names in its code."""
+
+    digest: bytes
+    callees: tuple[types.FunctionType, ...]
+    names: frozenset[str]
 
 
 @functools.cache
-def _function(fn: types.FunctionType) -> tuple[bytes, tuple[types.FunctionType, ...]]:
-    """Digest of a function's own code and constants, and the functions that it refers to."""
+def _function(fn: types.FunctionType) -> _Part:
     callees: list[types.FunctionType] = []
     values = dict(_references(fn))
     words = [f"{name}={_word(value, callees)}" for name, value in sorted(values.items())]
     text = "\n".join([fn.__module__, fn.__qualname__, _code(fn.__code__), *words])
-    return hashlib.sha256(text.encode()).digest(), tuple(callees)
+    return _Part(hashlib.sha256(text.encode()).digest(), tuple(callees), frozenset(names_in(fn.__code__)))
 
 
 def _references(fn: types.FunctionType) -> Iterator[tuple[str, object]]:

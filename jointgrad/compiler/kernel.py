@@ -137,7 +137,7 @@ class Library:
             kernel_ = stack.pop()
             if kernel_.__name__ not in self.kernels:
                 self.kernels[kernel_.__name__] = kernel_
-                stack += _called(kernel_.fn, Kernel)
+                stack += called(kernel_.fn, Kernel)
         self._loaded: dict[str, int] = {}
         self._callable: dict[str, Callable] = {}
 
@@ -148,7 +148,7 @@ class Library:
             current = stack.pop()
             if current not in found:
                 found.add(current)
-                stack += [k.__name__ for k in _called(self.kernels[current].fn, Kernel)]
+                stack += [k.__name__ for k in called(self.kernels[current].fn, Kernel)]
         return found
 
     def _key(self, name: str) -> tuple[str, bytes]:
@@ -241,7 +241,7 @@ def _announce() -> None:
         )
 
 
-def _called(fn: Callable, kind: type) -> list:
+def called(fn: Callable, kind: type) -> list:
     """Objects of a kind that a function, or a sweep or an inner function of it, refers to."""
     found = []
     for name in names_in(fn.__code__):
@@ -249,7 +249,7 @@ def _called(fn: Callable, kind: type) -> list:
         if isinstance(value, kind):
             found.append(value)
         elif isinstance(value, Sweep) and not isinstance(value, Kernel):
-            found += _called(value.fn, kind)
+            found += called(value.fn, kind)
     return found
 
 

@@ -112,7 +112,7 @@ def slot_of(builder, frame, index: int):
 class _TableAttributes(AttributeTemplate):
     key = TableType
 
-    def generic_resolve(self, table, attr):
+    def generic_resolve(self, table, attr):  # type: ignore[override]
         width = table.schema.tables[table.table].get(attr)
         if width is None:
             return None
@@ -234,7 +234,7 @@ def flat_packs(context, builder, ty, value, pack):
     if isinstance(ty, types.BaseTuple):
         return [
             p
-            for k, t in enumerate(ty.types)
+            for k, t in enumerate(ty.types)  # type: ignore[attr-defined]
             for p in flat_packs(context, builder, t, builder.extract_value(value, k), pack)
         ]
     if isinstance(ty, PackType):

@@ -65,5 +65,5 @@ def _private(reason: str) -> Path:
     )
     folder, owner = tempfile.mkdtemp(prefix="jointgrad-"), os.getpid()
     # not by a child of this process, which has the same path in mind
-    atexit.register(lambda: os.getpid() == owner and shutil.rmtree(folder, ignore_errors=True))
+    atexit.register(lambda: shutil.rmtree(folder, ignore_errors=True) if os.getpid() == owner else None)
     return Path(folder)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import functools
 import inspect
+from collections.abc import Callable
 from typing import Any
 
 from . import elementary as el
 from .trace import Graph, Node, Traced, flatten, is_constant, needed, shaped_like
 
 # how the arguments of each operation receive the cotangent v of its result n, and how its tangent follows from theirs
-_ADJOINTS = {
+_ADJOINTS: dict[str, Callable] = {
     "add": lambda n, v, a, b: (v, v),
     "sub": lambda n, v, a, b: (v, -v),
     "mul": lambda n, v, a, b: (v * b, v * a),
@@ -155,7 +156,7 @@ def adjoint(operator: Traced, wrt: str, at_zero: str = "") -> Traced:
         return shaped_like(result, evaluate(graph, flatten(result), values))
 
     reverse.__doc__ = f"Cotangents of {wrt} of {operator.__name__}."
-    reverse.__signature__ = _signature([*given, "bars"])
+    reverse.__signature__ = _signature([*given, "bars"])  # type: ignore[attr-defined]
     return Traced(reverse, f"{operator.__name__}_adjoint")
 
 
@@ -176,7 +177,7 @@ def tangent(operator: Traced) -> Traced:
         graph, result = derived(shapes)
         return shaped_like(result, evaluate(graph, flatten(result), values))
 
-    forward.__signature__ = _signature([*_names(fn), "dots"])
+    forward.__signature__ = _signature([*_names(fn), "dots"])  # type: ignore[attr-defined]
     return Traced(forward, f"{operator.__name__}_tangent")
 
 

@@ -154,7 +154,7 @@ class Call:
 
     def mapped(self, count: int) -> Call:
         """The call that runs `count` of this one as one batch; parameters that are inputs get a value per environment."""
-        own = {n: v for n, v in self.model.params.items() if not self.model.is_shared(n)}
+        own = {n: self.model.params[n] for n in self.model.own_params}
         model = self.model
         if own:
             repeated = {n: np.tile(v, (count,) + (1,) * (v.ndim - 1)) for n, v in own.items()}

@@ -13,7 +13,7 @@ from ..model.arrays import POSITION, TORQUE, VELOCITY
 # forces before their limit ------------------------------------------------------------------------------------------------
 
 
-def served_force(u, q, rate, gain, damping, bias, gear, control_limit, serves_q, serves_rate):
+def served_force(serves_q, serves_rate, u, q, rate, gain, damping, bias, gear, control_limit):
     length, speed = gear * q, gear * rate
     command = clamp(u, *control_limit)
     force = gain * (command - (length if serves_q else 0.0) - (speed if serves_rate else 0.0)) - damping * speed
@@ -21,15 +21,15 @@ def served_force(u, q, rate, gain, damping, bias, gear, control_limit, serves_q,
 
 
 def torque_force(*given):
-    return served_force(*given, serves_q=False, serves_rate=False)
+    return served_force(False, False, *given)
 
 
 def position_force(*given):
-    return served_force(*given, serves_q=True, serves_rate=False)
+    return served_force(True, False, *given)
 
 
 def velocity_force(*given):
-    return served_force(*given, serves_q=False, serves_rate=True)
+    return served_force(False, True, *given)
 
 
 def damper_force(u, q, rate, gain, damping, bias, gear, control_limit):

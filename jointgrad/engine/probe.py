@@ -7,6 +7,7 @@ last state is compared with what the tangent says, on both sides.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -47,7 +48,7 @@ class Probe(NamedTuple):
         where the start leaves nothing free to move."""
         parts = (slice(self.nq), slice(self.nq, None))
         return np.max(
-            [_worst_share(self._of(lambda x, part=part: x[..., part]), self.distance) for part in parts], axis=0
+            [_worst_share(self._of(functools.partial(_columns, which=w)), self.distance) for w in parts], axis=0
         )
 
     def mismatch_along(self, bars: np.ndarray) -> np.ndarray:
@@ -59,6 +60,10 @@ class Probe(NamedTuple):
     def _of(self, view: Callable[[np.ndarray], np.ndarray]) -> tuple[np.ndarray, ...]:
         with np.errstate(all="ignore"):
             return tuple(view(x) for x in (self.said, self.ahead, self.behind))
+
+
+def _columns(x: np.ndarray, which: slice) -> np.ndarray:
+    return x[..., which]
 
 
 def _worst_share(changes: tuple[np.ndarray, ...], distance: float) -> np.ndarray:
@@ -83,7 +88,7 @@ def probed(trajectory: Trajectory, distance: float = DISTANCE) -> Probe:
         middle = np.repeat(last[some], many, axis=0)
         for whole, part in zip(found, _changes(_part(trajectory, some, many), middle, distance), strict=True):
             whole[some] = part.reshape(-1, *shape[1:])
-    return Probe(*found, model.nq, distance)
+    return Probe(*found, model.nq, distance)  # type: ignore[arg-type, call-arg]
 
 
 def _part(trajectory: Trajectory, some: slice, many: int) -> Trajectory:

@@ -271,6 +271,9 @@ def rollout(
 ) -> Trajectory:
     """T steps from a state under controls u (T, batch, nu), or uncontrolled for `steps` steps.
 
+    u may be a controller in Python instead: a function of State and time (s) that returns controls (batch, nu); it is asked every
+    `hold` steps, for all environments at once. Derivatives are those at the controls that it gave: `motion.u` is a given there.
+
     hold: each control is held over so many steps, so that there are hold T of them; cotangents and directions of u are
     (T, batch, nu) too. force: (steps, batch, n_links, 6), or without the time axis where it stays the same. outputs: names from
     OUTPUTS; contact.force and contact.torque (about the centre of mass) are those of the step that led to a state, zero for
@@ -282,6 +285,10 @@ def rollout(
     force) small ones are copied, while to change a large one in place before derivatives are taken is an error.
     """
     check_meaning(gradient)
+    if callable(u):
+        from .simulation import controlled
+
+        u, steps = controlled(model, state, u, steps, hold, force, threads, on_nan), None
     motion = rolled_out(
         model, state, u, steps, force, outputs, threads, memory, on_nan, keep, is_guarded=True, hold=hold
     )
@@ -641,9 +648,8 @@ class _Reverse:
         self.params_bar: dict[str, np.ndarray] = {}
         self.sums = None
         if "params" in wrt:
-            sizes = [math.prod(model.topology.shape_of(name)) for name in NAMED_PARAMS]
-            self.sums = np.zeros((-(-i.batch // CHUNK), sum(sizes)))
-            self.params_bar = {n: np.empty_like(model.params[n]) for n in NAMED_PARAMS if not model.is_shared(n)}
+            self.sums = np.zeros((-(-i.batch // CHUNK), model.topology.n_params))
+            self.params_bar = {n: np.empty_like(model.params[n]) for n in model.own_params}
 
     def gradient(self) -> Gradient:
         i, t = self.inputs, self.trajectory
@@ -662,23 +668,17 @@ class _Reverse:
     def params(self) -> dict[str, np.ndarray]:
         if self.sums is None:
             return {}
-        total, found, start = self.sums.sum(0), {}, 0
-        for name in NAMED_PARAMS:
-            shape = self.model.topology.shape_of(name)
-            size = math.prod(shape)
-            found[name] = self.params_bar.get(name, total[start : start + size].reshape(shape))
-            start += size
-        return found
+        total = self.sums[0] if len(self.sums) == 1 else self.sums.sum(0)
+        found = {name: total[place].reshape(shape) for name, place, shape in self.model.topology.param_places}
+        return found | self.params_bar
 
     def describe(self, one: Worker, first: int, last: int) -> None:
         t = self.trajectory
         one.take_params(self.model)
         t._describe(one, first, last)
-        one.integers("output_bar")[:] = [address(self.bars.outputs.get(o)) for o in OUTPUTS]
-        one.integers("param_bar")[:] = [address(self.params_bar.get(n)) for n in NAMED_PARAMS]
-        for field_, name in zip(OUTPUT, OUTPUTS, strict=True):
-            if name not in self.bars.outputs:
-                one.frame.table(f"output_bar.{field_}")[:] = 0.0
+        one.integers("param_bar")[:] = [address(self.params_bar.get(n)) for n in NAMED_PARAMS] if self.params_bar else 0
+        if self.bars.outputs:
+            self.describe_outputs(one)
         one.set(
             q=address(t._q), qd=address(t._qd), interval=self.schedule.interval, status=0,
             **wanted(self.bars.outputs), wants_params=int(self.sums is not None),
@@ -686,6 +686,13 @@ class _Reverse:
             u_bar=address(self.u_bar), force_bar=address(self.force_bar), q0_bar=address(self.q0_bar),
             qd0_bar=address(self.qd0_bar), params_sum=address(self.sums),
         )  # fmt: skip
+
+    def describe_outputs(self, one: Worker) -> None:
+        """Where the cotangents of named outputs are; of the others they are zero. Nothing reads them where none was named."""
+        one.integers("output_bar")[:] = [address(self.bars.outputs.get(o)) for o in OUTPUTS]
+        for field_, name in zip(OUTPUT, OUTPUTS, strict=True):
+            if name not in self.bars.outputs:
+                one.frame.table(f"output_bar.{field_}")[:] = 0.0
 
 
 # velocity that the last sweep still found, in what forces give in a step, smoothed over steps (settling.py). A stack of ten boxes

@@ -112,14 +112,14 @@ class Worker:
         arrays = [model.params[name] for name in NAMED_PARAMS]
         self.integers("param")[:] = [address(a) for a in arrays]
         self.integers("param_stride")[:] = [
-            0 if model.is_shared(name) else 8 * a[0].size for name, a in zip(NAMED_PARAMS, arrays, strict=True)
+            8 * a[0].size if name in model.own_params else 0 for name, a in zip(NAMED_PARAMS, arrays, strict=True)
         ]
         self.integers("param_dot")[:] = [address((dots or {}).get(name)) for name in NAMED_PARAMS]
         self.gauge = gauge_of(model.params["joint.axis"])
         self.set(
             gauge_rotation=address(self.gauge[0]),
             gauge_axis=address(self.gauge[1]),
-            gauge_is_shared=int(model.is_shared("joint.axis")),
+            gauge_is_shared=int("joint.axis" not in model.own_params),
             assemble=ONCE if shared else EACH_PACK,
             # a spring of zero stiffness on a turning joint is dear and does nothing
             # where no link has a box and there is no medium, drag and all its derivatives are zero

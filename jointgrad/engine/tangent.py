@@ -38,7 +38,7 @@ def tangents(
     output_values, output_dots = (empty_outputs(model, i, outputs) for _ in range(2))
 
     def describe(one: Worker, first: int, last: int) -> None:
-        one.take_params(model, param_dots)
+        one.take_params(model, param_dots)  # type: ignore[arg-type]
         trajectory._describe(one, first, last)
         one.integers("output")[:] = [address(output_values.get(o)) for o in OUTPUTS]
         one.integers("output_dot")[:] = [address(output_dots.get(o)) for o in OUTPUTS]

@@ -46,7 +46,7 @@ def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:
         if any(n < 0 for n in shape) or dtype.itemsize * math.prod(shape) > member.file_size:
             raise ValueError(f'array "{member.filename}" says it has shape {shape}, but is shorter')
         out = np.empty(shape, dtype, order="F" if is_fortran else "C")
-        _fill(memoryview(out.reshape(-1, order="A").view(np.uint8)) if out.size else memoryview(b""), file, member)
+        _fill(memoryview(out.reshape(-1, order="A").view(np.uint8)) if out.size else memoryview(b""), file, member)  # type: ignore[arg-type]
         return out
 
 

@@ -323,7 +323,8 @@ class _Builder:
             raise InputError(
                 f"networks that share weights must see equally many numbers, but they see {sorted(set(widths))}"
             )
-        firsts, sizes = [], ()
+        firsts: list[int] = []
+        sizes: tuple[int, ...] = ()
         for group, senses, n_in in zip(groups, seen, widths, strict=True):
             sizes = (n_in, *self.network.hidden, self.each * len(group) or self.network.outputs)
             firsts.append(self._add_network(sizes, senses, group, firsts))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
@@ -16,6 +17,7 @@ from .errors import InputError
 from .names import unknown
 from .ranges import LONGEST, SHORTEST, highest_values, parameters_with
 from .renamed import ByName, current, with_current_names
+from .rows import own_names, row_name, with_rows
 
 # joint kinds as the engine knows them; planar and universal joints are chains of these
 FIXED, REVOLUTE, PRISMATIC, SPHERICAL, FREE = range(5)
@@ -129,6 +131,18 @@ class Topology:
         """Shape of every parameter that all environments share."""
         return MappingProxyType({name: self._shape_of(name) for name in PARAMS})
 
+    @functools.cached_property
+    def param_places(self) -> tuple[tuple[str, slice, tuple[int, ...]], ...]:
+        """Where every parameter lies, and its shape, where the numbers of all that are shared follow each other in one row."""
+        ends = itertools.accumulate(math.prod(shape) for shape in self.param_shapes.values())
+        items = zip(self.param_shapes.items(), ends, strict=True)
+        return tuple((name, slice(end - math.prod(shape), end), shape) for (name, shape), end in items)
+
+    @functools.cached_property
+    def n_params(self) -> int:
+        """Numbers in that row."""
+        return sum(math.prod(shape) for shape in self.param_shapes.values())
+
     def shape_of(self, name: str) -> tuple[int, ...]:
         return self.param_shapes[name]
 
@@ -213,6 +227,18 @@ class Model:
         """Row of pair.* parameters."""
         return _index("pair", name, self.pair_names)
 
+    def rows(self, name: str) -> tuple[str, ...]:
+        """Names of the rows of a parameter that were described: not the base of a robot, nor damping of what is welded. `replace`
+        and `Entry` take them by name."""
+        return tuple(own_names(self.topology, known_parameter(name)))
+
+    def _said_of_rows(self, name: str) -> str:
+        names = self.rows(name)
+        if not names:
+            return ""
+        listed = ", ".join(names[:8]) + (" ..." if len(names) > 8 else "")
+        return f'; or name rows, {{"{name}": {{"{names[0]}": ...}}}}, of {listed}'
+
     def initial_state(self, batch: int | None = None) -> State:
         """The state in which the world was described, at rest."""
         shape = () if batch is None else (checked_count("batch", batch),)
@@ -220,7 +246,8 @@ class Model:
         return State(q, np.zeros((*shape, self.nv)))
 
     def replace(self, values: Mapping[str, Any]) -> Model:
-        """The same world with other parameters; a leading axis gives one value per environment."""
+        """The same world with other parameters; a leading axis gives one value per environment. A whole array, or rows by name
+        (patterns allowed): {"joint.damping": {"elbow": 0.1}, "link.mass": {"hand": masses}}."""
         return self._replaced(values, may_be_beyond=())
 
     def _moved(self, values: Mapping[str, Any]) -> Model:
@@ -263,9 +290,16 @@ class Model:
         name = known_parameter(name)
         return self.params[name].shape == self.topology.shape_of(name)
 
+    @functools.cached_property
+    def own_params(self) -> tuple[str, ...]:
+        """Parameters that have a value per environment."""
+        return () if self.batch is None else tuple(name for name in PARAMS if not self.is_shared(name))
+
     def _checked(self, name: str, value: Any, may_be_beyond: bool) -> tuple[np.ndarray, int | None]:
         known_parameter(name)
         shape = self.topology.shape_of(name)
+        if isinstance(value, Mapping):
+            value = with_rows(self.topology, name, self.params[name], value)
         array = np.asarray(value)
         if not np.issubdtype(array.dtype, np.number) or np.issubdtype(array.dtype, np.complexfloating):
             raise InputError(f'"{name}" must hold real numbers, but has dtype {array.dtype}')
@@ -273,6 +307,7 @@ class Model:
         if array.shape != shape and array.shape[1:] != shape:
             raise InputError(
                 f'"{name}" must have shape {shape}, or {("batch", *shape)} per environment, but has {array.shape}'
+                f"{self._said_of_rows(name)}"
             )
         bad = np.isnan(array) if name in RANGES else ~np.isfinite(array)
         if bad.any():
@@ -329,15 +364,6 @@ POSITIVE = tuple(name for name in parameters_with(0.0, is_above=True) if name in
 RANGES = ("joint.limit", "actuator.control_limit", "actuator.force_limit")
 
 
-def _row_name(name: str, row: int, topology: Topology) -> str:
-    """Whose number is in a row of a parameter: 'of "lower"'; nothing where there is but one row."""
-    names = {
-        "link": topology.link_names, "joint": topology.joint_names, "shape": topology.shape_names, "pair": topology.pair_names,
-        "tendon": topology.tendon_names, "actuator": topology.actuator_names,
-    }.get(name.split(".")[0])  # fmt: skip
-    return f' of {name.split(".")[0]} "{names[row]}"' if names else ""
-
-
 def check_physical(name: str, array: np.ndarray, topology: Topology) -> None:
     """Values that no body or joint can have."""
     from .checks import inertia_message, triangle_violation
@@ -351,7 +377,7 @@ def check_physical(name: str, array: np.ndarray, topology: Topology) -> None:
         """bad: (environments, rows, ...)"""
         if bad.any():
             at = tuple(int(i) for i in np.argwhere(bad)[0])
-            raise InputError(f"{name}{_row_name(name, at[1], topology)} {reason.format(flat[at])}")
+            raise InputError(f"{name}{row_name(topology, name, at[1])} {reason.format(flat[at])}")
 
     if name in NOT_NEGATIVE:
         refuse(flat < 0, "is negative ({:g}); it must be zero or more")

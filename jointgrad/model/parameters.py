@@ -18,6 +18,7 @@ from .arrays import HIGHEST, NOT_NEGATIVE, PARAMS, Model, known_parameter
 from .checks import triangle_violation
 from .errors import InputError
 from .names import unknown
+from .rows import own_rows
 
 INERTIA = ("link.mass", "link.com", "link.inertia")
 LOG_CHOLESKY = ("alpha", "d1", "d2", "d3", "s12", "s23", "s13", "t1", "t2", "t3")
@@ -30,8 +31,8 @@ class Entry:
     """Which numbers of a parameter are unknown.
 
     name: such as "pair.friction". rows: names (patterns allowed) of links, joints, pairs, actuators, tendons, shapes; None for
-    all. columns: which numbers of a row. bounds: in the units of the parameter. scale: a typical size. log: the number
-    is positive and searched by its logarithm. tied: one unknown for all rows.
+    all that were described (`model.rows(name)`). columns: which numbers of a row. bounds: in the units of the parameter. scale: a
+    typical size. log: the number is positive and searched by its logarithm. tied: one unknown for all rows.
     """
 
     name: str
@@ -254,13 +255,14 @@ def _rows(model: Model, name: str, wanted: str | Sequence[str] | None) -> tuple[
         return [0], [""]
     names = getattr(model, f"{kind}_names")
     if wanted is None:
-        return list(range(len(names))), list(names)
+        own = own_rows(model.topology, name)
+        return own, [names[r] for r in own]
     rows: list[int] = []
     for pattern in [wanted] if isinstance(wanted, str) else wanted:
         # a name may hold brackets of its own
         hits = [r for r, n in enumerate(names) if n == pattern or fnmatch.fnmatchcase(n, pattern)]
         if not hits:
-            raise InputError(unknown(kind, pattern, names))
+            raise InputError(unknown(kind, pattern, model.rows(name)))
         rows += [r for r in hits if r not in rows]
     return rows, [names[r] for r in rows]
 

@@ -47,7 +47,7 @@ class ByName(dict):
 
 def accepts_old_names(kind: type[Kind]) -> type[Kind]:
     """A class whose arguments and attributes may be given by old names."""
-    make: Callable[..., None] = kind.__init__  # type: ignore[misc]
+    make: Callable[..., None] = kind.__init__
 
     @functools.wraps(make)
     def __init__(self: Any, *args: Any, **options: Any) -> None:

@@ -79,7 +79,7 @@ class Local:
             return _lbfgs_together(objective, x, self.stop, self.bounds)
         found = gauss_newton(objective, x, self.stop, self.bounds, trials=1, ease=0.2, alone=True)
         ends, h = (found.extra[k] for k in ("ends", "losses", "rounds")), found.history
-        return Ends(*ends, h.evaluations[-1], h.gradients[-1], found.is_interrupted)
+        return Ends(*ends, h.evaluations[-1], h.gradients[-1], found.is_interrupted)  # type: ignore[call-arg]
 
 
 # L-BFGS of scipy walks from one start; here each start has a thread, and what they ask for is one batch ----------------------
@@ -102,7 +102,7 @@ def _lbfgs_together(objective: Any, x: np.ndarray, stop: Stop, bounds: tuple[np.
     found = [gathered.found.get(k, (start, np.inf, -1)) for k, start in enumerate(x)]
     ends = (np.array(column) for column in zip(*found, strict=True))
     is_interrupted = isinstance(gathered.ending, KeyboardInterrupt)
-    return Ends(*ends, gathered.evaluations, gathered.evaluations, is_interrupted)
+    return Ends(*ends, gathered.evaluations, gathered.evaluations, is_interrupted)  # type: ignore[arg-type, call-arg]
 
 
 class _Gathered:
@@ -122,7 +122,7 @@ class _Gathered:
     def walk(self, number: int, start: np.ndarray, stop: Stop, bounds: Any) -> None:
         """In a thread of its own: from one start to its end."""
         try:
-            end = lbfgs(_Asker(self, number), start, dataclasses.replace(stop, target=-np.inf), bounds)
+            end = lbfgs(_Asker(self, number), start, dataclasses.replace(stop, target=-np.inf), bounds)  # type: ignore[arg-type]
             with self.changed:
                 has_ended = end.reason not in ("interrupted", ARRIVED)
                 self.found.setdefault(number, (end.x, end.loss, self.rounds[number] if has_ended else -1))

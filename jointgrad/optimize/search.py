@@ -149,7 +149,7 @@ class _Hopping:
         """Of the next hop: random points about the best."""
         if not self.ends:
             return self.first
-        return np.clip(self.progress.x + reach * self.rng.normal(size=(population, len(low))), low, high)
+        return np.clip(self.progress.x + reach * self.rng.normal(size=(population, len(low))), low, high)  # type: ignore[operator]
 
     def end_hop(self, ends: Ends) -> None:
         """Raises Stopped at the end of the search."""
@@ -177,7 +177,8 @@ def _optima(ends: list[tuple[np.ndarray, np.ndarray]], width: np.ndarray, same: 
     if not ends:
         return []
     x, losses = (np.concatenate(part) for part in zip(*ends, strict=True))
-    width, found = np.where(width > 0, width, 1.0), []
+    width = np.where(width > 0, width, 1.0)
+    found: list = []
     for k in np.argsort(losses, kind="stable"):
         if not np.isfinite(losses[k]):
             break

@@ -177,12 +177,12 @@ class Shooting:
         """Motions of points x (batch, n); lost ones are frozen, see Trajectory.status."""
         q, qd = (np.repeat(a[None], len(x), axis=0) for a in self.start)
         options = dict(self.options, memory=self.options["memory"] if keep else None)
-        return rollout(self.model, State(q, qd), self.controls.expand(x), on_nan="freeze", keep=keep, **options)
+        return rollout(self.model, State(q, qd), self.controls.expand(x), on_nan="freeze", keep=keep, **options)  # type: ignore[arg-type]
 
     def motion(self, x: np.ndarray) -> Trajectory:
         """The motion of one point x (n,), without a batch axis."""
         u = self.controls.expand(np.asarray(x, float)[None])[:, 0]
-        return rollout(self.model, self.start, u, outputs=self.options["outputs"])
+        return rollout(self.model, self.start, u, outputs=self.options["outputs"])  # type: ignore[arg-type]
 
     def value(self, x: np.ndarray) -> np.ndarray:
         return self._losses(self.motions(x))[0]
@@ -265,7 +265,7 @@ def _side_by_side(seeds: Sequence[Loss]) -> Loss:
 
     bars = {name: np.concatenate([s.bars[name] for s in seeds], axis=1) for name in seeds[0].bars}
     own = [joined([getattr(s, name) for s in seeds]) for name in ("q_bar", "qd_bar")]
-    return Loss(np.zeros(len(seeds)), *own, bars, joined([s.u_bar for s in seeds]))
+    return Loss(np.zeros(len(seeds)), *own, bars, joined([s.u_bar for s in seeds]))  # type: ignore[call-arg]
 
 
 def final_position(coordinates: Sequence[int], target: Sequence[float], model: Model, kind: str = "rms") -> LossOf:

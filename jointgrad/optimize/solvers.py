@@ -158,7 +158,7 @@ def lbfgs(
             f, g = value_and_slope(x)
             # scipy's first trial step is g / |g|: in units where that is the wanted length, with the slope kept
             unit = 1.0 if first_step is None else first_step
-            scale = scale if first_step is None else 1.0 / max(np.linalg.norm(g) * unit, 1e-300)
+            scale = scale if first_step is None else 1.0 / max(float(np.linalg.norm(g)) * unit, 1e-300)
             progress.end_iteration(f)
             minimize(
                 lambda y, unit=unit: _scaled(value_and_slope, y, unit), x / unit, jac=True, method="L-BFGS-B",

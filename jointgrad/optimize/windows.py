@@ -57,7 +57,7 @@ def slopes_by_start(motion: Trajectory) -> np.ndarray:
 def _copied(motion: Trajectory, copies: int) -> Trajectory:
     """The same motion in several directions: nothing is run."""
     model = motion.model
-    own = {k: np.tile(v, (copies, *(1,) * (v.ndim - 1))) for k, v in model.params.items() if not model.is_shared(k)}
+    own = {k: np.tile(v := model.params[k], (copies, *(1,) * (v.ndim - 1))) for k in model.own_params}
     states = np.tile(motion.q, (1, copies, 1)), np.tile(motion.qd, (1, copies, 1))
     u = None if motion.u is None else np.tile(motion.u, (1, copies, 1))
     return known_motion(model.environment(0).replace(own), states, u)

@@ -145,9 +145,9 @@ def run(task: Task, method: Method, seed: int, seconds: float) -> Run:
     else:
         problem = task.problem(method.knots, method.moving_impacts, method.brake)
         more = {"seed": seed} if method.method.startswith("cma") else {}
-        began, x0 = time.perf_counter(), screened(problem, problem.controls.project(u0), method, seed)
+        began, x0 = time.perf_counter(), screened(problem, problem.controls.project(u0), method, seed)  # type: ignore[attr-defined]
         lost = time.perf_counter() - began
-        found = optimise(problem, x0, method.method, stop, **method.settings, **more)
+        found = optimise(problem, x0, method.method, stop, **method.settings, **more)  # type: ignore[arg-type]
         # what the screening took counts too
         found.history.evaluations[:] = [e + method.screened for e in found.history.evaluations]
         found.history.seconds[:] = [s + lost for s in found.history.seconds]
@@ -237,7 +237,7 @@ def line(one: Run) -> str:
 
 def compared(runs: Sequence[Run]) -> dict[str, Any]:
     """Medians over the seeds, and the best with gradients against the best without: ratios of evaluations and seconds."""
-    table = {}
+    table: dict[str, dict[str, Any]] = {}
     for label in dict.fromkeys(r.method.label for r in runs):
         own = [r for r in runs if r.method.label == label]
         reached = [r.to_target for r in own if r.to_target is not None]

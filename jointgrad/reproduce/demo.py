@@ -41,7 +41,7 @@ def demonstrate(out: Path, seed: int, iterations: int) -> int:
     found = learned(problem, task, method, seed, iterations)
     motion = both(problem, found.x)
     figures = {
-        **judged(task, motion), "distance_at_half_step": float(again(task, motion.u[:, 1])),
+        **judged(task, motion), "distance_at_half_step": float(again(task, motion.u[:, 1])),  # type: ignore[index]
         "iterations": len(found.history) - 1, "seed": seed, "reason": found.reason,
         "evaluations": found.history.evaluations[-1] + found.history.gradients[-1] + method.screened,
         "seconds_learning": found.history.seconds[-1], "seconds_compiling": compiling,
@@ -55,7 +55,7 @@ def demonstrate(out: Path, seed: int, iterations: int) -> int:
 
 def learned(problem: Shooting, task: Task, method: Method, seed: int, iterations: int) -> Result:
     """The best of random swings, improved until the ball rests within the accuracy of the task; a bar shows how."""
-    starts = screened(problem, problem.controls.project(task.start_controls(seed)), method, seed)
+    starts = screened(problem, problem.controls.project(task.start_controls(seed)), method, seed)  # type: ignore[attr-defined]
     stop = Stop(iterations=iterations, target=0.5 * task.accuracy**2)
     # the loss is half the squared distance
     with bar("Learning", iterations, lambda loss: f"ball {np.sqrt(2 * loss):.3f} m from the mark") as shown:

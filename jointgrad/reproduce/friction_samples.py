@@ -12,6 +12,7 @@ training saw, by the mean squared error of the state at their ends, in units of 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -137,7 +138,7 @@ class Regression:
 
         def watch(x: np.ndarray) -> None:
             error = float(((self._said(x, self.X[~self.is_training])[-1] - self.Y[~self.is_training]) ** 2).mean())
-            if error < best[0]:
+            if error < best[0]:  # type: ignore[operator]
                 best[:] = [error, x.copy()]
 
         minimize(self.loss, self.x, jac=True, method="L-BFGS-B", callback=watch,
@@ -173,7 +174,7 @@ def compared(
         for method, (counts, error_of) in methods.items():
             for count in counts:
                 name = f"samples: {method}, {count}, seed {seed}"
-                error = part(name, lambda c=count, s=seed, j=judge, of=error_of: of(c, s, j))
+                error = part(name, partial(error_of, count, seed, judge))
                 table[method].setdefault(str(count), []).append(error)
                 say(f"seed {seed}  {method:22s} {count:6d} samples  error {error:.4g} of the analytic model's")
     return {"seeds": list(seeds), "errors": table, "floor": floors, "fewer_samples": fewer_samples(table)}

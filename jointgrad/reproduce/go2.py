@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -353,7 +354,7 @@ def _one_split(chirp: Chirp, split: Split, size: Size, kept: Kept, say: Callable
                 **errors(chirp, split, found.model)}  # fmt: skip
 
     for seed in size.seeds:
-        kept.part(f"{name}: augmented {seed}", lambda seed=seed: train(seed))
+        kept.part(f"{name}: augmented {seed}", partial(train, seed))
     for part in kept.parts:
         if part.startswith(f"{name}:"):
             said = kept.parts[part]

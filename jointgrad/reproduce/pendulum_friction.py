@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +53,7 @@ def undamped(seed: int) -> jg.Model:
 def discovered(seed: int, settings: Settings | None = None) -> Discovery:
     """New motions, new noise, new first weights for each seed; training and held-out motions have nothing in common."""
     data = [recorded(s) for s in np.random.SeedSequence(seed).generate_state(2)]
-    return discover(undamped(seed), *data, settings)
+    return discover(undamped(seed), *data, settings)  # type: ignore[arg-type, call-arg]
 
 
 def reproduce(
@@ -67,7 +68,7 @@ def reproduce(
     found: dict[str, Any] = {}
     try:
         for seed in seeds:
-            found[str(seed)] = kept.part(f"seed {seed}", lambda seed=seed: _one(seed, out, quick))
+            found[str(seed)] = kept.part(f"seed {seed}", partial(_one, seed, out, quick))
             say(_line(seed, found[str(seed)]))
         right = sum(one["is_right"] for one in found.values())
         say(f"Exactly the joint's own velocity is left on {right} of {len(found)} seeds.")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -137,7 +138,7 @@ def searched(count: int, kept: Kept, say: Callable[[str], None], seed: int = 0) 
     try:
         for row in range(count):
             own = range(row * count, (row + 1) * count)
-            part = kept.part(f"row {row}", lambda own=own: _row(problem, starts, own, seed))
+            part = kept.part(f"row {row}", partial(_row, problem, starts, own, seed))
             found, seconds = found + part["searches"], seconds + part["seconds"]
             _say_progress(found, len(starts), seconds, say)
     except KeyboardInterrupt:

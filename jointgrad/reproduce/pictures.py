@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib import colormaps
@@ -18,8 +19,10 @@ from PIL import Image
 from .pendulum import CONTROL_DT, LENGTH, Swing
 
 INK, PALE, LINK, TIP, GOAL = "#222222", "#dddddd", "#2f6db5", "#e8710a", "#1a9641"
-GOAL_MARK = dict(marker="o", color=GOAL, fillstyle="none", markersize=13, markeredgewidth=2, linestyle="")
-START_MARK = dict(marker="o", color=PALE, linewidth=3, markersize=4)
+GOAL_MARK: dict[str, Any] = dict(
+    marker="o", color=GOAL, fillstyle="none", markersize=13, markeredgewidth=2, linestyle=""
+)
+START_MARK: dict[str, Any] = dict(marker="o", color=PALE, linewidth=3, markersize=4)
 TIP_MARK = dict(marker="o", color=TIP, markersize=8, linewidth=2)
 # of the animation: every second control step, shown for 70 ms (GIF counts in tens), is half the true speed; the last
 # pose stays a while
@@ -101,9 +104,9 @@ def draw_animation(swings: Sequence[Swing], path: Path) -> None:
     first.save(path, save_all=True, append_images=others, duration=durations, loop=0, optimize=False)
 
 
-def _pictures(figure: Figure, panels: Sequence[Panel], clock: Artist, frames: Sequence[int]):
+def _pictures(figure: Figure, panels: Sequence[Panel], clock: Any, frames: Sequence[int]):
     """Draws what stays once, then only what moves on top of it."""
-    canvas = figure.canvas
+    canvas: Any = figure.canvas
     canvas.draw()
     still = canvas.copy_from_bbox(figure.bbox)
     for k in frames:
@@ -138,9 +141,9 @@ class Panel:
 
     def draw(self, k: int) -> None:
         tips = self.path[: k + 1, -1]
-        self.trail.set_segments(np.stack([tips[:-1], tips[1:]], axis=1))
+        self.trail.set_segments(np.stack([tips[:-1], tips[1:]], axis=1))  # type: ignore[arg-type]
         age = np.arange(len(tips) - 1, 0, -1)
-        self.trail.set_color([(*_rgb(TIP), max(0.2, 1 - a / TRAIL)) for a in age])
+        self.trail.set_color([(*_rgb(TIP), max(0.2, 1 - a / TRAIL)) for a in age])  # type: ignore[misc]
         self.links.set_data(*self.path[k].T)
         self.tip.set_data(*self.path[k, -1:].T)
         self.distance.set_text(_distance(float(np.linalg.norm(self.path[k, -1] - self.top))))

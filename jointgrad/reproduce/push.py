@@ -37,7 +37,7 @@ def reproduce(out: Path, say: Callable[[str], None], quick: bool = False, data: 
     settings = {"split": SEED, "pace": asdict(pace), "grid": grid, "iterations": iterations, "quick": quick}
     kept = Kept(out, "push", settings, say)
     try:
-        return _Experiment(pushes, rows, pace, iterations, kept, say).run(grid)
+        return _Experiment(pushes, rows, pace, iterations, kept, say).run(grid)  # type: ignore[arg-type]
     except KeyboardInterrupt:
         say(f"Interrupted: {len(kept.parts)} parts are kept in {kept.path}")
         raise
@@ -173,5 +173,5 @@ def table(found: dict[str, Any]) -> Iterator[str]:
     slow = ", half the speed"
     for better, worse in (("fitted", "untuned"), ("augmented", "fitted"), ("augmented" + slow, "fitted" + slow)):
         gains = [deviation(found[worse][k], found[better][k]) for k in ("mm", "degrees")]
-        mm, degrees = (f"{mean:.3f} +- {spread:.3f}" for mean, spread in gains)
+        mm, degrees = (f"{mean:.3f} +- {spread:.3f}" for mean, spread in gains)  # type: ignore[assignment]
         yield f"  {better} gains {mm} mm, {degrees} degrees on {worse}"

@@ -114,12 +114,12 @@ def load(data: Path | None = None) -> Pushes:
         )
         poses, n = record["pre_post_pose"][rows].astype(np.float64), len(rows)
         folder = log.partition("/")[0]
-        onsets = np.stack([_onset(record, i) for i in rows])
+        onsets = np.stack([_onset(record, i) for i in rows])  # type: ignore[arg-type]
         finger = [record["robot"][at, 1:3].astype(np.float64) / 1e3 - TABLE for at in (first[rows], ends[rows] - 1)]
         supports = np.broadcast_to(support_points(folder), (n, 3, 2))
         wood = np.full(n, folder.startswith("wood"))
         parts.append(
-            Pushes(middle_pose(poses[:, :7]), middle_pose(poses[:, 7:]), *finger, onsets, supports, wood, np.full(n, k))
+            Pushes(middle_pose(poses[:, :7]), middle_pose(poses[:, 7:]), *finger, onsets, supports, wood, np.full(n, k))  # type: ignore[call-arg]
         )
     whole = Pushes(*(np.concatenate([getattr(p, f) for p in parts]) for f in Pushes.__dataclass_fields__))
     return whole[np.linalg.norm(whole.moved[:, :2], axis=1) < OUTLIER]

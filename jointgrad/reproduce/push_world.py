@@ -96,7 +96,7 @@ def _side(a: np.ndarray, b: np.ndarray, name: str) -> jg.Shape:
     turn = np.arctan2(along[1], along[0])
     # z of the capsule along the side: a quarter turn about y, then the turn about z
     q = np.array([np.cos(turn / 2), -np.sin(turn / 2), np.cos(turn / 2), np.sin(turn / 2)]) / np.sqrt(2)
-    return jg.Shape("capsule", (RIM, half), (*middle.tolist(), 0.01), q.tolist(), name=name)
+    return jg.Shape("capsule", (RIM, float(half)), (*middle.tolist(), 0.01), q.tolist(), name=name)
 
 
 def loads(supports: np.ndarray, centre: np.ndarray) -> np.ndarray:

@@ -82,7 +82,9 @@ def car(locked: bool, height: float = 0.0, ground: float = 0.0) -> tuple[jg.Mode
     return model, start
 
 
-def last_place(model: jg.Model, start: jg.State, seconds: Sequence[float], places: Sequence[float]) -> Recording:
+def last_place(
+    model: jg.Model, start: jg.State, seconds: Sequence[float] | np.ndarray, places: Sequence[float] | np.ndarray
+) -> Recording:
     """A recording of x alone at evenly spaced times, the first of which is the start."""
     q, qd = np.full((len(seconds), model.nq), np.nan), np.full((len(seconds), model.nv), np.nan)
     q[0], qd[0] = start
@@ -113,15 +115,15 @@ def case(name: str) -> Case:
     if name == "axles":
         model, start = car(locked=False)
         model = model.replace({"pair.softness": np.full(len(WHEELS), GIVE)})
-        wide = {"tied": True, "bounds": (0.0, 1.0), "scale": 0.05}, {"tied": True, "bounds": (0.0, 0.1), "scale": 1e-3}
+        wide = [dict[str, Any](tied=True, bounds=(0.0, b), scale=s) for b, s in ((1.0, 0.05), (0.1, 1e-3))]
         ends = [[w for w in WHEELS if end in w] for end in ("rear", "front")]
         unknowns = [Entry("pair.friction", [f"{w}:ground" for w in end], **wide[0]) for end in ends]
         unknowns += [Entry("joint.damping", [f"{w}_joint" for w in end], **wide[1]) for end in ends]
         # 1 mm, and what a wheel turns on that way
         sigma = np.where(np.arange(model.nv) < 6, 1e-3, 0.02)
         problem = Identification(model, [both_axles(model, start)], unknowns, Settings(sigma_q=sigma))
-        truth = (REAR.friction, FRONT.friction, REAR.damping, FRONT.damping)
-        return Case(name, problem, truth, "places and angles of wheels by scipy, axles that differ")
+        truths = (REAR.friction, FRONT.friction, REAR.damping, FRONT.damping)
+        return Case(name, problem, truths, "places and angles of wheels by scipy, axles that differ")
     if name != "paper":
         raise jg.InputError(f'there is no case "{name}"; the names are {", ".join(CASES)}')
     model, start = car(locked=False, height=0.6, ground=0.1)

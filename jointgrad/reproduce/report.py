@@ -45,7 +45,7 @@ def demonstrate(numbers: Sequence[int], out: Path, settings: Settings) -> int:
     console, began = Console(), time.perf_counter()
     out.mkdir(parents=True, exist_ok=True)
     swings: list[Swing] = []
-    run = {"compile_seconds": None, "seconds": None, "complete": False}
+    run: dict[str, Any] = {"compile_seconds": None, "seconds": None, "complete": False}
     try:
         run["compile_seconds"] = warmed_up(console, settings)
         with progress_bars(console) as bars:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -273,18 +274,18 @@ def reproduce(
         for medium in media:
             data = data_of(medium, 3 if quick else TEST_RUNS)
             makers: dict[str, Callable[[], Any]] = {
-                "vacuum": lambda data=data: figures(*predicted(plain, data.test), data.test),
-                "identified": lambda data=data: _identified(data),
-                "hybrid": lambda data=data, medium=medium: _hybrid(medium, data, out, say, quick),
-                "LSTM": lambda data=data: _rival("lstm", data, say, quick),
-                "MLP": lambda data=data: _rival("mlp", data, say, quick),
+                "vacuum": partial(_predicted_figures, plain, data.test),
+                "identified": partial(_identified, data),
+                "hybrid": partial(_hybrid, medium, data, out, say, quick),
+                "LSTM": partial(_rival, "lstm", data, say, quick),
+                "MLP": partial(_rival, "mlp", data, say, quick),
             }  # fmt: skip
             for name, make in makers.items():
                 one = kept.part(f"{medium}/{name}", make)
                 say(
                     f"{medium:10s} {name:10s} error of q {one['q']:.3g}, qd {one['qd']:.3g}, relative {one['relative']:.3g}"
                 )
-            kept.part(f"{medium}/truth", lambda data=data: _example(data.test))
+            kept.part(f"{medium}/truth", partial(_example, data.test))
     except KeyboardInterrupt:
         say(f"Interrupted: {len(kept.parts)} parts are kept.")
         raise
@@ -295,6 +296,10 @@ def reproduce(
 
     draw(kept.parts, out)
     return kept.said
+
+
+def _predicted_figures(model: jg.Model, runs: Any) -> dict:
+    return figures(*predicted(model, runs), runs)
 
 
 def _example(test: Motions) -> dict[str, Any]:

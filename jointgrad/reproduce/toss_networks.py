@@ -11,6 +11,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -238,7 +239,7 @@ def reproduce(out: Path, say: Callable[[str], None], size: Size, data: Path | No
         kept.part(NAMES[1], lambda: fit(sharp))
         found = kept.part(NAMES[2], lambda: fit(rounded))
         for seed in size.seeds:
-            kept.part(f"augmented {seed}", lambda seed=seed: train(seed, found["params"]))
+            kept.part(f"augmented {seed}", partial(train, seed, found["params"]))
     except KeyboardInterrupt:
         say(f"Interrupted: {len(kept.parts)} parts are kept.")
         raise

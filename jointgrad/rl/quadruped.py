@@ -5,6 +5,7 @@ Twelve servos hold joints at a stance; an action moves their targets. A clock as
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -212,7 +213,7 @@ class Laikago(Quadruped):
     """Unitree's Laikago walks as it is told."""
 
     name: ClassVar[str] = "laikago"
-    robot: ClassVar[Callable[[], Description]] = staticmethod(zoo.laikago)
+    robot: ClassVar[Callable[[], Description]] = staticmethod(functools.partial(zoo.laikago, touch="feet"))
     feet: ClassVar[tuple[str, ...]] = ("toeFL", "toeFR", "toeRL", "toeRR")
     foot_radius: ClassVar[float] = 0.03
     stance: ClassVar[tuple[float, float, float] | None] = (0.0, 0.15, -1.0)

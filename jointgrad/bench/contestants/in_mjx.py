@@ -91,7 +91,7 @@ class MJX:
 
     def gradient(self, steps, batch):
         run, pull = self.kept("there", batch), self.kept("back", batch)
-        start, u, bar, ends = self.start(batch), self.controls(batch), self.bar(batch), []
+        start, u, bar, ends = self.start(batch), self.controls(batch), self.bar(batch), []  # type: ignore[var-annotated]
 
         def there():
             ends[:] = [start]

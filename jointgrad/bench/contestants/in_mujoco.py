@@ -74,7 +74,7 @@ class MuJoCo:
 
     def gradient_error(self):
         u = np.tile(self.scene["targets"], (CHECK_STEPS, 1))
-        states = []
+        states: list = []
 
         def loss(u):
             self.stand(STANDS_AFTER)

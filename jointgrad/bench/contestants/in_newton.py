@@ -14,7 +14,7 @@ STIFFNESS, DAMPING, SLIP = 2.0e4, 500.0, 500.0
 
 
 @wp.kernel
-def base_loss(body_q: wp.array(dtype=wp.transform), weights: wp.vec3, loss: wp.array(dtype=float)):
+def base_loss(body_q: wp.array(dtype=wp.transform), weights: wp.vec3, loss: wp.array(dtype=float)):  # type: ignore[valid-type]
     loss[0] = wp.dot(wp.transform_get_translation(body_q[0]), weights)
 
 

@@ -124,7 +124,7 @@ class NimbleProblem:
                 skeleton.getBodyNode(i).setRestitutionCoeff(problem["restitution"])
             for i in range(skeleton.getNumJoints()):
                 skeleton.getJoint(i).setPositionLimitEnforced(True)
-        self.index = {}
+        self.index: dict = {}
         for skeleton in skeletons:
             for i in range(skeleton.getNumDofs()):
                 self.index[skeleton.getDofByIndex(i).getName()] = len(self.index)

@@ -53,7 +53,7 @@ class Pinocchio:
     def gradient(self, steps, batch):
         if batch > 1:
             return None
-        kept = []
+        kept: list = []
 
         def there():
             kept.clear()

@@ -1,6 +1,8 @@
 """Our own physics without our compiler, number by number in PyTorch or JAX and differentiated by them: the kind of baseline
 that Qiao 2021 measured."""
 
+from collections.abc import Callable
+
 import numpy as np
 from known import correctness, not_asked, start_of
 from ours_known import OurProblem
@@ -15,6 +17,10 @@ SWEEPS = 10  # of problems with known derivatives: enough for them, and each tak
 
 
 class Plain:
+    """Subclasses say what their numbers are and how they are differentiated."""
+
+    number: Callable
+    gradient_of: Callable
     notes = {"forward": "one step at a time, operator by operator", "backward": "its own automatic differentiation"}
 
     def __init__(self, task):

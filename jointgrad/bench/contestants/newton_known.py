@@ -16,7 +16,7 @@ SLIDING, CHECK_STEPS = (
 
 
 @wp.kernel
-def picked(values: wp.array(dtype=float), index: int, loss: wp.array(dtype=float)):
+def picked(values: wp.array(dtype=float), index: int, loss: wp.array(dtype=float)):  # type: ignore[valid-type]
     loss[0] = values[index]
 
 
@@ -49,7 +49,7 @@ class NewtonProblem:
     def check_friction(self):
         """A derivative says nothing where the motion is another: all slide at first, and slow down by mu g m / M."""
         moving, start = next(iter(SLIDING[self.problem["name"]])), start_of(self.problem)
-        last = self.rolled(*self.room(start, 1), SUBSTEPS * CHECK_STEPS).joint_qd.numpy()[self.in_v[moving]]
+        last = self.rolled(*self.room(start, 1), SUBSTEPS * CHECK_STEPS).joint_qd.numpy()[self.in_v[moving]]  # type: ignore[call-arg]
         found = (start["qd"][moving] - float(last)) / (CHECK_STEPS * self.problem["dt"])
         expected = self.problem["friction"] * self.problem["gravity"] * SLIDING[self.problem["name"]][moving]
         if abs(found - expected) > 0.1 * expected:

@@ -48,7 +48,7 @@ def measure(task, version, kind, model, inputs, bar, expected):
         kept["motion"] = Trajectory(model, inputs, plan, (), 1)
 
     def back():
-        kept["found"] = kept["motion"].backward(bar, wrt=WRT)
+        kept["found"] = kept["motion"].backward(bar, wrt=WRT)  # type: ignore[assignment]
 
     # where every step is repeated many times, one run must do for time and check, and another for memory
     is_slow = way == "resumed" and size > task["most_repeated"]
@@ -63,7 +63,7 @@ def measure(task, version, kind, model, inputs, bar, expected):
 
     for _ in range(repeats):
         once()
-    is_right = kept["found"].u.tobytes() == expected.u.tobytes()
+    is_right = kept["found"].u.tobytes() == expected.u.tobytes()  # type: ignore[union-attr]
     kept.clear()
     model.workers.clear()  # so that the room for one step is counted in every way of doing it
     grown, spread = memory_alone(once, 1 if is_slow else 3)

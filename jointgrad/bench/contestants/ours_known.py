@@ -1,5 +1,7 @@
 """Our answers to problems with known derivatives: with impulses, with springs, and in the no-compiler mode."""
 
+from typing import Any
+
 import numpy as np
 from known import start_of
 
@@ -8,7 +10,7 @@ from jointgrad.bench.problems import all_problems
 
 # springs that sink in by millimetres, and whose force sets in smoothly: with a kink there, the derivative of a bounce would
 # depend on where in a step it begins. They bounce without loss where they have no damping
-SPRING = dict(stiffness=1e7, exponent=2.0, transition=1e-3, static_friction=0.0)
+SPRING: dict[str, Any] = dict(stiffness=1e7, exponent=2.0, transition=1e-3, static_friction=0.0)
 DAMPING = 50.0  # s/m, over the stiffness: hardly anything comes back
 SUBSTEPS = 100  # such springs are stiff
 

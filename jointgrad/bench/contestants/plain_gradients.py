@@ -54,7 +54,7 @@ def in_torch(task, version):
         return torch.tensor(x, dtype=torch.float64, requires_grad=True)
 
     weights, x = network_inputs()
-    weights, x = leaf(weights), torch.tensor(x)
+    weights, x = leaf(weights), torch.tensor(x)  # type: ignore[assignment]
 
     def network():
         return torch.autograd.grad(network_loss(weights, x, torch.tanh), weights)[0]
@@ -69,7 +69,7 @@ def in_torch(task, version):
         given = leaf(start.q), leaf(start.qd), leaf(model.params["link.mass"])
 
         def gradient(model=model, given=given, steps=steps):
-            return torch.autograd.grad(motion_loss(model, *given, steps), given)[0].numpy()
+            return torch.autograd.grad(motion_loss(model, *given, steps), given)[0].numpy()  # type: ignore[call-arg]
 
         report(task, version, name, gradient, model, steps)
 
@@ -88,7 +88,7 @@ def in_jax(task, version):
 
     def loss(q, qd, mass):
         def step(state, _):
-            return jg.plain.step(model, *state, params={"link.mass": mass}), None
+            return jg.plain.step(model, *state, params={"link.mass": mass}), None  # type: ignore[misc]
 
         return jax.lax.scan(step, (q, qd), None, steps)[0][0].sum()
 

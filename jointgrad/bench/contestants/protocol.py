@@ -76,7 +76,7 @@ class Task:
 
     def timed(self, *runs, repeats=None):
         """Seconds of each run, called one after the other, best and median; repeats end when the time is up."""
-        found = [[] for _ in runs]
+        found: list[list] = [[] for _ in runs]
         for k in range(repeats or self["repeats"]):
             if k >= LEAST_REPEATS and self.seconds_left < 0:
                 break

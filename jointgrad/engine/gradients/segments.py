@@ -37,7 +37,7 @@ class Bars:
         outputs = self.outputs
         if not motion._inputs.is_batched:
             outputs = {name: bar[:, None] for name, bar in outputs.items()}
-        return Bars(*found, True, outputs)
+        return Bars(*found, True, outputs)  # type: ignore[arg-type, call-arg]
 
     def between(self, first: int, last: int, is_end: bool) -> Bars:
         """Of the states first to last. What is seen at a state belongs to the segment that it begins, what is felt in the step that
@@ -87,16 +87,16 @@ def joined(motion: Trajectory, parts: Sequence[Gradient], wrt: Sequence[str]) ->
         found["u"] = motion._public(np.concatenate([part.u for part in parts]))
     if "force" in wrt and i.force is not None:
         forces = [part.force for part in parts]
-        found["force"] = motion._public(np.concatenate(forces)) if i.force_step else motion._public(sum(forces), 0)
+        found["force"] = motion._public(np.concatenate(forces)) if i.force_step else motion._public(sum(forces), 0)  # type: ignore[arg-type]
     params = {name: sum(part.params[name] for part in parts) for name in parts[0].params}
-    return Gradient(**found, params=params)
+    return Gradient(**found, params=params)  # type: ignore[arg-type]
 
 
 def joined_tangents(motion: Trajectory, parts: Sequence[Tangents]) -> Tangents:
     """The same of tangents: a state between two segments is that which the first of them ends with."""
     from ..rollout import LOADS
 
-    q, qd = (np.concatenate([parts[0][k][:1], *(part[k][1:] for part in parts)]) for k in (0, 1))
+    q, qd = (np.concatenate([parts[0][k][:1], *(part[k][1:] for part in parts)]) for k in (0, 1))  # type: ignore[index]
     outputs = {}
     for name in parts[0][2]:
         rows = [part[2][name] for part in parts]

@@ -43,7 +43,7 @@ def check_bodies(robot: Description, tree: Tree, notes: Notebook) -> None:
     for what, table, check in (("actuator", robot.actuators, check_actuator), ("tendon", robot.tendons, check_tendon)):
         for item in table.values():
             try:
-                check(item, robot)  # type: ignore[operator]
+                check(item, robot)  # type: ignore[arg-type]
             except ModelError as reason:
                 notes.add("not-simulable", "error", None, f'{what} "{item.name}"', str(reason), f"correct the {what}")
     _check_looks_like_radians(robot, notes)

@@ -275,7 +275,7 @@ class Builder:
             own = tuple((a + b) / 2 for a, b in zip(ends[:3], ends[3:], strict=True)), NO_TURN
         else:
             own = element.floats("pos", 3, ORIGIN), orientation(element, c.degrees, c.sequence)
-        place, turn = compose(part.frame, own)  # type: ignore[arg-type]
+        place, turn = compose(part.frame, own)
         link.sites.append((part.scope.named(given) if given else f"site{len(link.sites)}", place, turn))
 
     # joints -------------------------------------------------------------------------------------------------------------

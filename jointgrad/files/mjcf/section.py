@@ -181,9 +181,11 @@ def _on_joint(builder: Builder, name: str, joint: str, drive: Drive) -> Actuator
     gears = {k: g for k, g in enumerate(drive.gear[: {"free": 6, "ball": 3}.get(kind, 1)]) if g}
     is_turn = kind == "ball" or (kind == "free" and max(gears, default=0) >= 3)
     if drive.transmission == "jointinparent" and is_turn:
-        return builder.report.changes("actuator of a joint in its parent's frame")
+        builder.report.changes("actuator of a joint in its parent's frame")
+        return None
     if kind == "ball" and drive.bias == "affine" and drive.biases[1]:
-        return builder.report.changes("position actuator of a ball joint")
+        builder.report.changes("position actuator of a ball joint")
+        return None
     if len(gears) < 2:
         component, gear = next(iter(gears.items()), (0, 0.0))
         return Actuator(name, joint, gear=gear, component=component)
@@ -290,15 +292,15 @@ def dampings(builder: Builder) -> None:
         arms = np.zeros(len(M))
         for joint, coefficient, component in _moved(actuator, builder.robot):
             arms[first[joint] + component] += actuator.gear * coefficient
-        mass = 1.0 / max(arms @ inverse @ arms, 1e-15) if arms.any() else 0.0
+        mass = 1.0 / max(float(arms @ inverse @ arms), 1e-15) if arms.any() else 0.0
         b0, b1, _ = actuator.bias
         actuator.bias = (b0, b1, -2.0 * ratio * float(np.sqrt(max(actuator.gain * mass, 0.0))))
     for name, (time, ratio) in builder.ratios.items():
-        joint = builder.robot.joints[name]
-        count = {"spherical": 3, "free": 6}.get(joint.kind, 1)
+        held = builder.robot.joints[name]
+        count = {"spherical": 3, "free": 6}.get(held.kind, 1)
         weights = np.diag(inverse)[first[name] : first[name] + count]
         inertia = count / max(weights.sum(), 1e-15)
-        joint.stiffness, joint.damping = float(inertia / (time * ratio) ** 2), float(2 * inertia / time)
+        held.stiffness, held.damping = float(inertia / (time * ratio) ** 2), float(2 * inertia / time)
 
 
 # keyframes and what is only looked at --------------------------------------------------------------------------------

@@ -94,6 +94,6 @@ def _rest(builder: Builder, element: Element, tendon: Tendon) -> tuple[float, fl
     first, *second = element.floats("springlength", (1, 2), (-1.0,))
     if first == -1 and second in ([], [-1.0]):
         joints = builder.robot.joints
-        first = sum(c * float(joints[name].rest or 0.0) for name, c, _ in tendon.full_terms())  # type: ignore[arg-type]
+        first = sum(c * float(joints[name].rest or 0.0) for name, c, _ in tendon.full_terms())  # type: ignore[arg-type, misc]
         second = []
     return first, second[0] if second else first

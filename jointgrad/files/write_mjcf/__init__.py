@@ -44,7 +44,8 @@ def to_mjcf(world: World | Description, dt: float | None = None, integrator: str
     check_form("world", "the world", vars(world) | {"dt": dt})
     check_word("MJCF", "integrator", integrator, INTEGRATORS)
     world, pairs = spelt_out(world) if world.rules else (world, None)
-    bodies, start = [], []
+    bodies: list = []
+    start: list[float] = []
     assets = _meshes(world)
     sections: dict[str, list[str]] = {"tendon": [], "equality": [], "contact": [], "actuator": []}
     for placed in world.placed:
@@ -173,8 +174,8 @@ def _at_start(place: Any, joint: Joint, reference: float) -> Pose:
     """The body's pose with its joint at the reference, as the reader takes it back by."""
     axis = np.asarray(joint.axis, dtype=np.float64) / np.linalg.norm(joint.axis)
     if joint.kind == "prismatic":
-        return compose(place, (tuple(reference * axis), NO_TURN))  # type: ignore[arg-type]
-    turn = about(tuple(axis), reference)  # type: ignore[arg-type]
+        return compose(place, (tuple(reference * axis), NO_TURN))
+    turn = about(tuple(axis), reference)
     moved = np.asarray(joint.anchor) - rotation(turn) @ np.asarray(joint.anchor)
     return compose(place, (tuple(float(x) for x in moved), turn))  # type: ignore[arg-type]
 
@@ -227,7 +228,7 @@ def _joint(
     if joint.kind == "fixed":
         return []
     if joint.kind == "free":
-        start += joint.initial if joint.initial is not None else (*position, *orientation)
+        start += joint.initial if joint.initial is not None else (*position, *orientation)  # type: ignore[arg-type]
         moved = joint.rest is not None and not np.allclose(joint.rest, (*position, *orientation), 0, 1e-12)
         refuse(owner, "a spring at rest away from its placement", joint.stiffness and moved)
         passive = {what: float(getattr(joint, what)) for what in ("damping", "stiffness", "armature")}
@@ -238,8 +239,8 @@ def _joint(
     common = f'pos="{text(joint.anchor)}" damping="{float(joint.damping)!r}" stiffness="{float(joint.stiffness)!r}" '
     common += f'armature="{float(joint.armature)!r}" frictionloss="{float(joint.friction)!r}"'
     if joint.kind == "spherical":
-        start += joint.initial if joint.initial is not None else (1.0, 0.0, 0.0, 0.0)
-        turned = joint.stiffness and joint.rest is not None and tuple(map(float, joint.rest)) != (1, 0, 0, 0)
+        start += joint.initial if joint.initial is not None else (1.0, 0.0, 0.0, 0.0)  # type: ignore[arg-type]
+        turned = joint.stiffness and joint.rest is not None and tuple(map(float, joint.rest)) != (1, 0, 0, 0)  # type: ignore[arg-type]
         refuse(owner, "a spring at rest in a turned orientation", turned)
         return [f'<joint name={named(placed, joint.name)} type="ball" {common}{_limit(joint)}/>']
     parts = primitives(joint)

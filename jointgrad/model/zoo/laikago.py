@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..arguments import check_choice
 from ..description import Description, Shape
 from .primitives import combined, rod
 
@@ -19,13 +20,14 @@ STANCE = (0.0, 0.0, -0.5)
 GREY, DARK, LIGHT = (0.55, 0.57, 0.60, 1.0), (0.2, 0.2, 0.22, 1.0), (0.85, 0.86, 0.88, 1.0)
 
 
-def laikago(full_body: bool = False) -> Description:
+def laikago(touch: str = "all") -> Description:
     """Free base; twelve torque actuators in the order hip, upper leg, lower leg of FR, FL, RR, RL; the joints start in a stance.
 
-    25.567 kg. It touches with its toes, balls of radius 0.03 m; full_body adds a box, cylinders and capsules of ours
-    for chassis, hips and legs, where the originals have meshes. Inertias are TDS's: diffarticulated's copy has only
-    the toes'. With full_body the lower legs have that of their capsules: TDS's is 0.002 about all axes, their own too.
+    25.567 kg. touch: "all", or "feet" alone, balls of radius 0.03 m, which is quicker. Chassis, hips and legs are a box, balls and
+    capsules of ours, where the originals have meshes. Inertias are TDS's: diffarticulated's copy has only the toes'. Where legs
+    touch, the lower ones have that of their capsules: TDS's is 0.002 about all axes, their own too.
     """
+    check_choice("touch", touch, ("all", "feet"))
     robot = Description("laikago", base="free")
     robot.add_link("chassis", 13.715, inertia=(0.22, 0.431, 0.565))
     for leg, x, side, xx, zz in LEGS:
@@ -50,7 +52,7 @@ def laikago(full_body: bool = False) -> Description:
         robot.add_joint(f"{leg}_toe_joint", "fixed", lower, toe, position=(0, -0.25, -0.022))
         for part in ("hip", "upper", "lower"):
             robot.add_actuator(f"{leg}_{part}", f"{leg}_{part}_joint", force_limit=(-100.0, 100.0))
-    if full_body:
+    if touch == "all":
         _add_body_shapes(robot)
     return robot
 
@@ -59,11 +61,12 @@ def _add_body_shapes(robot: Description) -> None:
     """Primitives of about the extent of the robot. In a leg's frames x points left, y up, z forward."""
     robot.link("chassis").shapes.append(Shape("box", (0.28, 0.083, 0.075), (-0.02, 0.0, 0.02), color=GREY))
     for leg, _, side, _, _ in LEGS:
-        hip = rod("cylinder", (0, 0, -0.05), (0, 0, 0.05), 0.045, color=DARK)
-        robot.link(f"{leg}_hip_motor").shapes.append(hip)
+        hip = rod("cylinder", (0, 0, -0.05), (0, 0, 0.05), 0.045, color=DARK, role="visual")
+        robot.link(f"{leg}_hip_motor").shapes += [hip, Shape("sphere", (0.045,), role="collision")]
         knee = (-0.02069 * side, -0.20833, -0.1422)
         upper = robot.link(f"{leg}_upper_leg")
-        upper.shapes.append(rod("cylinder", (-0.03, 0, 0), (0.03, 0, 0), 0.055, color=DARK))
+        upper.shapes.append(rod("cylinder", (-0.03, 0, 0), (0.03, 0, 0), 0.055, color=DARK, role="visual"))
+        upper.shapes.append(Shape("sphere", (0.05,), role="collision"))
         upper.shapes.append(rod("capsule", (-0.02069 * side, 0, 0), knee, 0.03, color=LIGHT))
         lower, shape = (
             robot.link(f"{leg}_lower_leg"),

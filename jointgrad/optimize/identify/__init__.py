@@ -45,7 +45,7 @@ def identify(
         raise InputError(f'there is no method "{method}"; the names are {", ".join(SOLVERS)}')
     check(model, recordings, settings)
     stop = stop or Stop(iterations=50, patience=3, least=1e-7)
-    fitting = Fitting(model, recordings, entries, SOLVERS[method], stop, callback)
+    fitting = Fitting(model, recordings, entries, SOLVERS[method], stop, callback)  # type: ignore[arg-type]
     x = None if x0 is None else np.asarray(x0, float)
     if settings.is_chosen and settings.starts == "auto":
         return choose(fitting, settings, x)

@@ -57,7 +57,7 @@ class Arrow:
         """(S, c, c): of (own, shared, r) of every segment, all that a step needs to know, whatever its damping."""
         rows = np.concatenate([self.own, self.shared, self.spread(self.r)[..., None]], axis=2)
         lack = max(rows.shape[2] - rows.shape[1], 0)
-        return np.linalg.qr(np.pad(rows, ((0, 0), (0, lack), (0, 0))), mode="r")
+        return np.asarray(np.linalg.qr(np.pad(rows, ((0, 0), (0, lack), (0, 0))), mode="r"))
 
     def damped_step(self, free: np.ndarray, scale: np.ndarray, damping: float) -> np.ndarray:
         """(n,): the least |r + J d|^2 + damping |d / scale|^2, relative to the size of J, over the entries that are free."""
@@ -74,7 +74,7 @@ def _solved(T: np.ndarray, root: float, nx: int, P: int) -> np.ndarray:
     """(P + S nx,): starts are eliminated, then the parameters are found, then every start."""
     damped = np.zeros((len(T), nx, T.shape[2]))
     damped[:, :, :nx] = root * np.eye(nx)
-    R = np.linalg.qr(np.concatenate([T, damped], axis=1), mode="r")
+    R = np.asarray(np.linalg.qr(np.concatenate([T, damped], axis=1), mode="r"))
     rest = R[:, nx:, nx:].reshape(-1, P + 1)
     rows = np.concatenate([rest[:, :P], root * np.eye(P)])
     p = np.linalg.lstsq(rows, -np.concatenate([rest[:, P], np.zeros(P)]), rcond=None)[0] if P else np.zeros(0)

@@ -94,7 +94,9 @@ def _ladder(
 ) -> tuple[list[Solved], np.ndarray, list[str], Starts]:
     """A fit for each length of segments, the deviations and notes that the first has given, and all starts found."""
     ladder: list[Solved] = []
-    sigma, notes, starts = rough_noise(fitting.model, fitting.recordings), [], {}
+    sigma = rough_noise(fitting.model, fitting.recordings)
+    notes: list = []
+    starts: dict = {}
     for length in _lengths(fitting.recordings, b):
         way = dataclasses.replace(with_sigma(settings, sigma), segment=length, starts="free", sigma_defect=np.inf)
         title = f"Segments of {length} samples" if length else "Whole, start found"

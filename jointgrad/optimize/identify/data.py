@@ -124,14 +124,14 @@ def _check_one(model: Model, r: Recording, k: int) -> None:
 def cut(model: Model, recordings: Sequence[Recording], segment: int | None) -> Pieces:
     """Segments of equal length; beyond the end of a recording there is no data and no control."""
     length = min(segment or 10**9, max(r.samples for r in recordings) - 1)
-    every, parts, follows, at = recordings[0].every, [], [], []
+    every, parts, follows, at = recordings[0].every, [], [], []  # type: ignore[var-annotated]
     for number, r in enumerate(recordings):
         firsts = list(range(0, r.samples - 1, length))
         follows += [(len(parts) + i, len(parts) + i + 1) for i in range(len(firsts) - 1)]
         parts += [_one_piece(model, r, first, length) for first in firsts]
         at += [(number, first) for first in firsts]
-    q, qd, u = (None if parts[0][i] is None else np.stack([p[i] for p in parts], axis=1) for i in range(3))
-    return Pieces(q[0].copy(), qd[0].copy(), u, length * every, np.arange(length + 1) * every, q, qd, at, follows)
+    q, qd, u = (None if parts[0][i] is None else np.stack([p[i] for p in parts], axis=1) for i in range(3))  # type: ignore[misc]
+    return Pieces(q[0].copy(), qd[0].copy(), u, length * every, np.arange(length + 1) * every, q, qd, at, follows)  # type: ignore[arg-type, index]
 
 
 def _one_piece(model: Model, r: Recording, first: int, length: int) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:

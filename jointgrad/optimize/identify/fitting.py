@@ -103,7 +103,7 @@ class Fitting:
 
     def announce(self, title: str) -> None:
         if title and hasattr(self.callback, "stage"):
-            self.callback.stage(title)
+            self.callback.stage(title)  # type: ignore[union-attr]
 
 
 def with_sigma(settings: Settings, sigma: np.ndarray) -> Settings:

@@ -192,7 +192,7 @@ class Identification:
         if is_reverse:
             found = [self._pulled_back(x[[row]], own) for row, own in zip(rows, again, strict=True)]
         else:
-            found = [self._pushed_forward(x[[row]], own, r[row]) for row, own in zip(rows, again, strict=True)]
+            found = [self._pushed_forward(x[[row]], own, r[row]) for row, own in zip(rows, again, strict=True)]  # type: ignore[misc]
         return found, 0, copies * len(rows)
 
     def _again(self, x: np.ndarray, motion: Trajectory, row: int, copies: int) -> Trajectory:
@@ -224,10 +224,10 @@ class Identification:
             q_dot[:, P : P + self.model.nv] = np.swapaxes(_start_basis(self.model, p.q0), -1, -2)
             qd_dot[:, P + self.model.nv :] = np.eye(self.model.nv)
             starts = {"q": q_dot.reshape(p.count * D, -1), "qd": qd_dot.reshape(p.count * D, -1)}
-        dq, dqd = motion.tangent(params=params, **starts)
+        dq, dqd = motion.tangent(params=params, **starts)  # type: ignore[arg-type]
         by_direction = [a.reshape(len(a), p.count, D, -1) for a in (dq, dqd)]
         columns = [np.swapaxes(a, 1, 2).reshape(len(a), D * p.count, -1) for a in by_direction]
-        seen = self._seen(*columns, False)
+        seen = self._seen(*columns, False)  # type: ignore[call-arg]
         if not self.is_free:
             return np.ascontiguousarray(seen.T)
         arrow = self._arrow(seen, r[: seen.shape[1]])

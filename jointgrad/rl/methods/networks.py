@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -55,8 +56,9 @@ class Policy(nn.Module):
         self.statistics, self.layers = Statistics(n_seen), perceptron(n_seen, hidden, len(low))
         with torch.no_grad():
             # near the middle of all actions at first
-            self.layers[-1].weight.mul_(0.1)
-            self.layers[-1].bias.zero_()
+            last: Any = self.layers[-1]
+            last.weight.mul_(0.1)
+            last.bias.zero_()
         self.register_buffer("low", low.float())
         self.register_buffer("high", high.float())
 

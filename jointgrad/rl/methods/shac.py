@@ -83,7 +83,7 @@ class Learner:
         self.log_noise = nn.Parameter(torch.full((len(low),), float(np.log(settings.noise))))
         self.log_price = nn.Parameter(torch.tensor(float(np.log(0.1))))
         self.shares = self._shares()
-        self.optimisers = {
+        self.optimisers: dict[str, Any] = {
             "actor": _adam([*self.actor.parameters(), self.log_noise], settings.rate),
             "critics": _adam(self.critics.parameters(), settings.rate) if critics else None,
             "price": _adam([self.log_price], settings.rate),
@@ -193,7 +193,7 @@ class Learner:
         share = 1.0 - min(self.settings.average, self.updates / (self.updates + 10.0))
         for mean, new in zip(self.policy.parameters(), self.actor.parameters(), strict=True):
             mean.lerp_(new, share)
-        for mine, new in zip(self.policy.buffers(), self.actor.buffers(), strict=True):
+        for mine, new in zip(self.policy.buffers(), self.actor.buffers(), strict=True):  # type: ignore[assignment]
             mine.copy_(new)
 
     # critics ------------------------------------------------------------------------------------------------------------

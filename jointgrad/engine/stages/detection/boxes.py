@@ -223,7 +223,7 @@ def best_edges(C, way, a, b, level, found):
     C[i, j] is the cosine of axis i of A and axis j of B, `way` leads from A to B in A's axes. All that is asked of the
     cross product of two axes follows from C.
     """
-    edge_A, edge_B, best = *found, level
+    (edge_A, edge_B), best = found, level
     for i in range(3):
         i1, i2 = (i + 1) % 3, (i + 2) % 3
         for j in range(3):

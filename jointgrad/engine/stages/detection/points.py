@@ -36,7 +36,7 @@ def along_motions(operator):
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     still = [inspect.Parameter(name, kind) for name in inspect.signature(operator.fn).parameters]
     deltas = [inspect.Parameter(name, kind, default=(0.0,) * 6) for name in ("A_delta", "B_delta")]
-    moved.__signature__ = inspect.Signature([*still, *deltas])
+    moved.__signature__ = inspect.Signature([*still, *deltas])  # type: ignore[attr-defined]
     moved.__doc__ = f"{operator.__name__} of shapes that move a little."
     return Traced(moved, f"moved_{operator.__name__}")
 
