@@ -41,8 +41,8 @@ def crowd(seed: int) -> jg.Model:
 def touching(model: jg.Model, state: jg.State, env: int) -> list[tuple]:
     z = plain.tables(model.environment(env))
     z.state.q[:], z.state.qd[:] = state.q[env].tolist(), state.qd[env].tolist()
-    plain.kinematics(z.tree, z.params, z.assembly, z.state, z.work)
-    detection.detection(z.tree, z.params, z.assembly, z.work, z.touch)
+    plain.kinematics(z)
+    detection.detection(z)
     assert not z.touch.is_full
     return [(z.touch.pair[i], z.touch.part[i], z.touch.gap[i], *z.touch.point[i]) for i in range(z.touch.n)]
 

@@ -67,20 +67,23 @@ def elementary(x, y):
 
 
 @sweep
-def add_up(tree, work, i):
+def add_up(frame, i):
+    work = frame.work
     for k in range(4):
-        accumulate(work.total, tree.target[i], work.y[i][k])
+        accumulate(work.total, frame.tree.target[i], work.y[i][k])
 
 
 @kernel
-def forward(tree, work):
-    for i in range(tree.n):
+def forward(frame):
+    work = frame.work
+    for i in range(frame.tree.n):
         work.y[i] = smooth(work.a[i], work.b[i])
-        add_up(tree, work, i)
+        add_up(frame, i)
 
 
 @kernel
-def reverse(tree, work, bar):
+def reverse(frame, bar):
+    tree, work = frame.tree, frame.work
     for i in range(tree.n - 1, -1, -1):
         a, b = smooth_adjoint(work.a[i], work.b[i], plus_each(bar.y[i], bar.total[tree.target[i]]))
         accumulate(bar.a, i, a)
@@ -88,14 +91,15 @@ def reverse(tree, work, bar):
 
 
 @kernel
-def there_and_back(tree, work, bar):
-    forward(tree, work)
-    reverse(tree, work, bar)
+def there_and_back(frame, bar):
+    forward(frame)
+    reverse(frame, bar)
 
 
 @kernel
-def guarded(tree, work, bar):
-    for i in range(tree.n):
+def guarded(frame, bar):
+    work = frame.work
+    for i in range(frame.tree.n):
         work.risk[i] = at_risk(work.a[i], work.b[i][0], work.b[i][1])
         v, a, b = at_risk_adjoint(work.a[i], work.b[i][0], work.b[i][1], bar.risk[i])
         bar.a[i] = v
@@ -103,8 +107,9 @@ def guarded(tree, work, bar):
 
 
 @kernel
-def functions(tree, work):
-    for i in range(tree.n):
+def functions(frame):
+    work = frame.work
+    for i in range(frame.tree.n):
         work.values[i] = elementary(work.b[i][0], work.b[i][1])
 
 
@@ -433,7 +438,8 @@ def twice(x):
 
 
 @kernel
-def doubled(work):
+def doubled(frame):
+    work = frame.work
     work.y[0] = twice(work.x[0])
 
 

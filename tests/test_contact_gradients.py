@@ -634,7 +634,7 @@ class PlainStep:
         for name in ("q", "qd", "u", "force"):
             getattr(z.state, name)[:] = case.inputs[name][env].ravel().tolist()
         z.call.force = z.call.wants_params = z.call.wants_outputs = 1
-        step(z.tree, z.params, z.assembly, z.state, z.work, z.touch, z.block, z.runge, z.output, z.call)
+        step(z)
 
     def gradient(self) -> dict[str, np.ndarray]:
         z, case, env = self.z, self.case, self.env
@@ -647,11 +647,8 @@ class PlainStep:
         for name in OUTPUTS:
             rows = case.bars[name][0, env].reshape(case.model.n_links, -1).tolist()
             getattr(z.output_bar, name.split(".")[1])[:] = [tuple(row) for row in rows]
-        step_adjoint(
-            z.tree, z.params, z.params_bar, z.assembly, z.assembly_bar, z.state, z.state_bar, z.work, z.work_bar,
-            z.touch, z.touch_bar, z.block, z.block_bar, z.multiplier, z.output_bar, z.runge, z.runge_bar, z.call,
-        )  # fmt: skip
-        assembly_stage_adjoint(z.tree, z.params, z.params_bar, z.gauge, z.assembly, z.assembly_bar)
+        step_adjoint(z, z.bar)
+        assembly_stage_adjoint(z, z.bar)
         found = {name: np.array(getattr(z.state_bar, name)) for name in ("q", "qd", "u", "force")}
         for name in ("q", "qd"):
             found[name] += case.bars[name][0, env]

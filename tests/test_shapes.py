@@ -771,8 +771,9 @@ capsule_sphere_adjoint = capsules.capsule_sphere_adjoint
 
 
 @kernel
-def all_contacts(tree, work):
-    for i in range(tree.n):
+def all_contacts(frame):
+    work = frame.work
+    for i in range(frame.tree.n):
         A, a, B, b = work.A[i], work.a[i], work.B[i], work.b[i]
         work.row[8 * i] = sphere_plane(A, a, B, b)
         work.row[8 * i + 1] = sphere_sphere(A, a, B, b)
@@ -794,8 +795,9 @@ def all_contacts(tree, work):
 
 
 @kernel
-def all_adjoints(tree, work):
-    for i in range(tree.n):
+def all_adjoints(frame):
+    work = frame.work
+    for i in range(frame.tree.n):
         A, a, B, b, bars = work.A[i], work.a[i], work.B[i], work.b[i], work.bars[i]
         work.reverse[11 * i] = box_plane_adjoint(A, a, B, b, -1.0, 1.0, -1.0, bars)
         work.reverse[11 * i + 1] = capsule_capsule_adjoint(A, a, B, b, 1.0, bars)

@@ -7,15 +7,15 @@ from ..compiler.kernel import accumulate, inlined
 
 
 @inlined
-def at_point(tree, own, of_pairs, i, row):
-    if tree.n_point_nets != 0:
+def at_point(frame, own, of_pairs, i, row):
+    if frame.tree.n_point_nets != 0:
         return own[i]
     return of_pairs[row]
 
 
 @inlined
-def give_to_point(tree, own, of_pairs, i, row, bar):
-    if tree.n_point_nets != 0:
+def give_to_point(frame, own, of_pairs, i, row, bar):
+    if frame.tree.n_point_nets != 0:
         accumulate(own, i, bar)
     else:
         accumulate(of_pairs, row, bar)

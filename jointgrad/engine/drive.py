@@ -62,8 +62,9 @@ def damper_drive(u, q, rate, gain, damping, bias, gear, control_limit, force_lim
 
 
 @inlined
-def settings_of(params, a):
+def settings_of(frame, a):
     """All that actuator a has of its own."""
+    params = frame.params
     return (
         params.actuator_gain[a], params.actuator_damping[a], params.actuator_bias[a], params.actuator_gear[a],
         params.actuator_control_limit[a], params.actuator_force_limit[a],
@@ -71,10 +72,10 @@ def settings_of(params, a):
 
 
 @sweep
-def drive(tree, params, state, pushed, row, q, rate, a):
+def drive(frame, pushed, row, q, rate, a):
     """Adds the force of actuator a, which sees this position and rate, to a row of what it pushes."""
-    kind, u = tree.actuator_kind[a], state.u[a]
-    gain, damping, bias, gear, command, limit = settings_of(params, a)
+    kind, u = frame.tree.actuator_kind[a], frame.state.u[a]
+    gain, damping, bias, gear, command, limit = settings_of(frame, a)
     if kind == TORQUE:
         accumulate(pushed, row, torque_drive(u, q, rate, gain, damping, bias, gear, command, limit))
     elif kind == POSITION:
@@ -95,24 +96,24 @@ damper_drive_adjoint = adjoint(damper_drive, DRIVE_INPUTS)
 
 
 @sweep
-def drive_adjoint(tree, params, params_bar, state, state_bar, q, rate, bar, q_bar, q_row, rate_bar, rate_row, a):
+def drive_adjoint(frame, bar, q, rate, force_bar, q_bar, q_row, rate_bar, rate_row, a):
     """Of actuator a, which saw this position and rate, and whose force has the cotangent `bar`."""
-    kind, u = tree.actuator_kind[a], state.u[a]
-    gain, damping, bias, gear, command, limit = settings_of(params, a)
+    kind, u = frame.tree.actuator_kind[a], frame.state.u[a]
+    gain, damping, bias, gear, command, limit = settings_of(frame, a)
     if kind == TORQUE:
-        bars = torque_drive_adjoint(u, q, rate, gain, damping, bias, gear, command, limit, bar)
+        bars = torque_drive_adjoint(u, q, rate, gain, damping, bias, gear, command, limit, force_bar)
     elif kind == POSITION:
-        bars = position_drive_adjoint(u, q, rate, gain, damping, bias, gear, command, limit, bar)
+        bars = position_drive_adjoint(u, q, rate, gain, damping, bias, gear, command, limit, force_bar)
     elif kind == VELOCITY:
-        bars = velocity_drive_adjoint(u, q, rate, gain, damping, bias, gear, command, limit, bar)
+        bars = velocity_drive_adjoint(u, q, rate, gain, damping, bias, gear, command, limit, force_bar)
     else:
-        bars = damper_drive_adjoint(u, q, rate, gain, damping, bias, gear, command, limit, bar)
-    accumulate(state_bar.u, a, bars[0])
+        bars = damper_drive_adjoint(u, q, rate, gain, damping, bias, gear, command, limit, force_bar)
+    accumulate(bar.state.u, a, bars[0])
     accumulate(q_bar, q_row, bars[1])
     accumulate(rate_bar, rate_row, bars[2])
-    accumulate(params_bar.actuator_gain, a, bars[3])
-    accumulate(params_bar.actuator_damping, a, bars[4])
-    accumulate(params_bar.actuator_bias, a, bars[5])
-    accumulate(params_bar.actuator_gear, a, bars[6])
-    accumulate(params_bar.actuator_control_limit, a, bars[7])
-    accumulate(params_bar.actuator_force_limit, a, bars[8])
+    accumulate(bar.params.actuator_gain, a, bars[3])
+    accumulate(bar.params.actuator_damping, a, bars[4])
+    accumulate(bar.params.actuator_bias, a, bars[5])
+    accumulate(bar.params.actuator_gear, a, bars[6])
+    accumulate(bar.params.actuator_control_limit, a, bars[7])
+    accumulate(bar.params.actuator_force_limit, a, bars[8])

@@ -16,61 +16,57 @@ from .stages.tendons import tendons, tendons_adjoint
 
 
 @inlined
-def dynamics(tree, params, assembly, state, work, touch, call, detects):
+def dynamics(frame, detects):
     """Without `detects` nothing is looked for that touches."""
-    kinematics(tree, params, assembly, state, work)
+    tree = frame.tree
+    kinematics(frame)
     if tree.n_nets != 0:
-        grafts(tree, params, assembly, state, work)
+        grafts(frame)
     if detects != 0:
-        detection(tree, params, assembly, work, touch)
+        detection(frame)
     if tree.n_point_nets != 0:
-        point_grafts(tree, params, assembly, state, work, touch)
+        point_grafts(frame)
     if tree.has_soft_contact != 0:
-        springs(tree, params, work, touch)
+        springs(frame)
     if tree.n_point_forces != 0:
-        grafted_springs(tree, params, work, touch)
+        grafted_springs(frame)
     if tree.n_tendons != 0:
-        tendons(tree, params, state, work)
-    forces(tree, params, assembly, state, work, call)
+        tendons(frame)
+    forces(frame)
     if tree.n_nets != 0:
-        grafted_forces(tree, params, assembly, state, work)
-    articulated(tree, assembly, work, call)
+        grafted_forces(frame)
+    articulated(frame)
 
 
 # the reverse ------------------------------------------------------------------------------------------------------------
 
 
 @inlined
-def acceleration_adjoint(
-    tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, multiplier, call
-):  # fmt: skip
+def acceleration_adjoint(frame, bar):
     """From accelerations to the forces of contact and the rest."""
-    articulated_adjoint(tree, assembly, assembly_bar, work, work_bar, multiplier, call)
+    tree = frame.tree
+    articulated_adjoint(frame, bar)
     if tree.n_nets != 0:
-        grafted_forces_adjoint(tree, params, assembly, assembly_bar, state, state_bar, work, work_bar)
-    forces_adjoint(tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, call)
+        grafted_forces_adjoint(frame, bar)
+    forces_adjoint(frame, bar)
     if tree.n_tendons != 0:
-        tendons_adjoint(tree, params, params_bar, state, state_bar, work, work_bar)
+        tendons_adjoint(frame, bar)
 
 
 @inlined
-def place_adjoint(
-    tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, touch, touch_bar, output_bar, call,
-    detects, wants_outputs
-):  # fmt: skip
+def place_adjoint(frame, bar, detects, wants_outputs):
     """From the forces of contact to the state; with `wants_outputs`, also from the state's named outputs."""
+    tree = frame.tree
     if tree.n_point_forces != 0:
-        grafted_springs_adjoint(tree, params, work, work_bar, touch, touch_bar)
+        grafted_springs_adjoint(frame, bar)
     if tree.has_soft_contact != 0:
-        springs_adjoint(tree, params, params_bar, work, work_bar, touch, touch_bar)
+        springs_adjoint(frame, bar)
     if tree.n_point_nets != 0:
-        point_grafts_adjoint(
-            tree, params, params_bar, assembly, assembly_bar, state_bar, work, work_bar, touch, touch_bar, call
-        )
+        point_grafts_adjoint(frame, bar)
     if detects != 0:
-        detection_adjoint(tree, params, params_bar, assembly_bar, work, work_bar, touch, touch_bar)
+        detection_adjoint(frame, bar)
     if tree.n_nets != 0:
-        grafts_adjoint(tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, call)
+        grafts_adjoint(frame, bar)
     if wants_outputs != 0:
-        outputs_adjoint(tree, assembly, assembly_bar, work, work_bar, output_bar)
-    kinematics_adjoint(tree, params_bar, assembly_bar, state, state_bar, work, work_bar, call)
+        outputs_adjoint(frame, bar)
+    kinematics_adjoint(frame, bar)

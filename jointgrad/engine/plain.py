@@ -63,7 +63,7 @@ def tables(model: Model, params: Mapping[str, Any] | None = None) -> SimpleNames
     for i in range(tree["n_frames"]):
         z.gauge.rotation[i], z.gauge.axis[i] = tuple(map(float, rotation[i])), tuple(map(float, axis[i]))
     z.call.has_springs = z.call.has_drag = 1
-    assembly_stage(z.tree, z.params, z.gauge, z.assembly)
+    assembly_stage(z)
     return z
 
 
@@ -100,7 +100,7 @@ def step(
 ) -> tuple[Any, Any]:
     """Next q and qd, as numbers of the same kind; arrays have the values on their last axis."""
     z = _with_state(model, q, qd, u, force, params)
-    step_kernel(z.tree, z.params, z.assembly, z.state, z.work, z.touch, z.block, z.runge, z.output, z.call)
+    step_kernel(z)
     _check_room(z)
     return _joined(z.work.q_next, q), _joined(z.work.qd_next, qd)
 
@@ -110,8 +110,8 @@ def acceleration(
 ) -> Any:
     """qdd of the state, with what networks and springs do; impulses of contact are no acceleration, and change the next rates."""
     z = _with_state(model, q, qd, u, force, params)
-    dynamics(z.tree, z.params, z.assembly, z.state, z.work, z.touch, z.call, z.tree.has_soft_contact)
-    grafted_rates(z.tree, z.params, z.state, z.work)
+    dynamics(z, z.tree.has_soft_contact)
+    grafted_rates(z)
     _check_room(z)
     return _joined(z.work.qdd, qd)
 
@@ -121,6 +121,6 @@ def link_positions(model: Model, q: Any, params: Mapping[str, Any] | None = None
     z = tables(model, params)
     z.state.q[:] = _numbers(q)
     z.state.qd[:] = [0.0] * model.nv
-    kinematics(z.tree, z.params, z.assembly, z.state, z.work)
-    outputs(z.tree, z.assembly, z.work, z.output)
+    kinematics(z)
+    outputs(z)
     return list(z.output.position)

@@ -52,13 +52,14 @@ def weight_of(k):
 
 
 @sweep
-def chart_rates(tree, params, runge, k):
+def chart_rates(frame, k):
     """Rates of evaluation k in the chart of the start, from which it lies part times the rates of the one before."""
+    tree, runge = frame.tree, frame.runge
     n = tree.n_dofs
     for d in range(n):
         runge.chart[k * n + d] = runge.qd[k * n + d]
     if k > 0:
-        part = fraction(params.world_dt[0], weight_of(k))
+        part = fraction(frame.params.world_dt[0], weight_of(k))
         for b in range(tree.n_bodies):
             if tree.kind[b] == SPHERICAL or tree.kind[b] == FREE:
                 d = tree.dof[b] + (3 if tree.kind[b] == FREE else 0)
@@ -75,8 +76,9 @@ def chart_rates(tree, params, runge, k):
 
 
 @sweep
-def chart_rates_adjoint(tree, params, params_bar, runge, runge_bar, k):
+def chart_rates_adjoint(frame, bar, k):
     """Adds to the cotangents of the rates of k and, in the chart, of k - 1."""
+    tree, runge = frame.tree, frame.runge
     n = tree.n_dofs
     for b in range(tree.n_bodies):
         first, straight = tree.dof[b], tree.n_dof[b]
@@ -84,19 +86,19 @@ def chart_rates_adjoint(tree, params, params_bar, runge, runge_bar, k):
             straight -= 3
             i, e, weight = k * n + first + straight, (k - 1) * n + first + straight, weight_of(k)
             rx, ry, rz, part, wx, wy, wz = chart_rate_adjoint(
-                runge.chart[e], runge.chart[e + 1], runge.chart[e + 2], fraction(params.world_dt[0], weight),
+                runge.chart[e], runge.chart[e + 1], runge.chart[e + 2], fraction(frame.params.world_dt[0], weight),
                 runge.qd[i], runge.qd[i + 1], runge.qd[i + 2],
-                (runge_bar.chart[i], runge_bar.chart[i + 1], runge_bar.chart[i + 2]),
+                (bar.runge.chart[i], bar.runge.chart[i + 1], bar.runge.chart[i + 2]),
             )  # fmt: skip
-            accumulate(runge_bar.chart, e, rx)
-            accumulate(runge_bar.chart, e + 1, ry)
-            accumulate(runge_bar.chart, e + 2, rz)
-            accumulate(runge_bar.qd, i, wx)
-            accumulate(runge_bar.qd, i + 1, wy)
-            accumulate(runge_bar.qd, i + 2, wz)
-            accumulate(params_bar.world_dt, 0, scaled(part, weight))
+            accumulate(bar.runge.chart, e, rx)
+            accumulate(bar.runge.chart, e + 1, ry)
+            accumulate(bar.runge.chart, e + 2, rz)
+            accumulate(bar.runge.qd, i, wx)
+            accumulate(bar.runge.qd, i + 1, wy)
+            accumulate(bar.runge.qd, i + 2, wz)
+            accumulate(bar.params.world_dt, 0, scaled(part, weight))
         for d in range(first, first + straight):
-            accumulate(runge_bar.qd, k * n + d, runge_bar.chart[k * n + d])
+            accumulate(bar.runge.qd, k * n + d, bar.runge.chart[k * n + d])
 
 
 @traced
@@ -116,24 +118,26 @@ def mean_weight(k):
 
 
 @sweep
-def evaluate(tree, params, assembly, state, work, touch, runge, call, k):
+def evaluate(frame, k):
     """Dynamics at the state of evaluation k; its rate and acceleration are kept."""
+    tree, state, runge = frame.tree, frame.state, frame.runge
     for i in range(tree.n_q):
         state.q[i] = runge.q[k * tree.n_q + i]
     for d in range(tree.n_dofs):
         state.qd[d] = runge.qd[k * tree.n_dofs + d]
-    dynamics(tree, params, assembly, state, work, touch, call, tree.has_soft_contact)
+    dynamics(frame, tree.has_soft_contact)
     if tree.n_rate_aims != 0:
-        grafted_rates(tree, params, state, work)
+        grafted_rates(frame)
     for d in range(tree.n_dofs):
-        runge.qdd[k * tree.n_dofs + d] = work.qdd[d]
+        runge.qdd[k * tree.n_dofs + d] = frame.work.qdd[d]
     if tree.n_nets != 0:
-        ungraft(tree, params, assembly, state, work)
+        ungraft(frame)
 
 
 @kernel
-def runge_kutta(tree, params, assembly, state, work, touch, block, runge, output, call):
-    n, m, dt = tree.n_dofs, tree.n_q, params.world_dt[0]
+def runge_kutta(frame):
+    tree, state, work, runge, output, call = frame.tree, frame.state, frame.work, frame.runge, frame.output, frame.call
+    n, m, dt = tree.n_dofs, tree.n_q, frame.params.world_dt[0]
     for i in range(m):
         runge.q0[i] = state.q[i]
         runge.q[i] = state.q[i]
@@ -144,10 +148,10 @@ def runge_kutta(tree, params, assembly, state, work, touch, block, runge, output
         for j in range(tree.n_links):
             runge.load[j] = zero6(dt)
     for k in range(4):
-        evaluate(tree, params, assembly, state, work, touch, runge, call, k)
-        chart_rates(tree, params, runge, k)
+        evaluate(frame, k)
+        chart_rates(frame, k)
         if call.wants_loads != 0:
-            loads(tree, params, assembly, work, touch, block, output)
+            loads(frame)
             for j in range(tree.n_links):
                 runge.load[j] = share(runge.load[j], output.force[j], output.torque[j], mean_weight(k))
         if k < 3:
@@ -155,14 +159,14 @@ def runge_kutta(tree, params, assembly, state, work, touch, block, runge, output
             for d in range(n):
                 runge.qd[(k + 1) * n + d] = advanced(runge.qd0[d], runge.qdd[k * n + d], part)
                 runge.rate[d] = runge.chart[k * n + d]
-            move(tree, runge.q0, runge.rate, part, work.q_next)
+            move(frame, runge.q0, runge.rate, part, work.q_next)
             for i in range(m):
                 runge.q[(k + 1) * m + i] = work.q_next[i]
     for d in range(n):
         runge.rate[d] = mean_of_four(runge.qdd[d], runge.qdd[n + d], runge.qdd[2 * n + d], runge.qdd[3 * n + d])
         work.qd_next[d] = advanced(runge.qd0[d], runge.rate[d], dt)
         runge.rate[d] = mean_of_four(runge.chart[d], runge.chart[n + d], runge.chart[2 * n + d], runge.chart[3 * n + d])
-    move(tree, runge.q0, runge.rate, dt, work.q_next)
+    move(frame, runge.q0, runge.rate, dt, work.q_next)
     if call.wants_loads != 0:
         for j in range(tree.n_links):
             output.force[j], output.torque[j] = shared_back(runge.load[j], 1.0)
@@ -173,83 +177,58 @@ def runge_kutta(tree, params, assembly, state, work, touch, block, runge, output
 
 
 @kernel
-def runge_kutta_adjoint(
-    tree,
-    params,
-    params_bar,
-    assembly,
-    assembly_bar,
-    state,
-    state_bar,
-    work,
-    work_bar,
-    touch,
-    touch_bar,
-    block,
-    block_bar,
-    multiplier,
-    output_bar,
-    runge,
-    runge_bar,
-    call,
-):
-    """Each evaluation is repeated, last first, and reversed; runge_bar collects what later ones gave earlier ones."""
-    n, m, dt = tree.n_dofs, tree.n_q, params.world_dt[0]
+def runge_kutta_adjoint(frame, bar):
+    """Each evaluation is repeated, last first, and reversed; bar.runge collects what later ones gave earlier ones."""
+    tree, state, runge, call = frame.tree, frame.state, frame.runge, frame.call
+    n, m, dt = tree.n_dofs, tree.n_q, frame.params.world_dt[0]
     for i in range(4 * m):
-        runge_bar.q[i] = zero(dt)
+        bar.runge.q[i] = zero(dt)
     for d in range(n):
-        runge_bar.rate[d] = zero(dt)
-    move_adjoint(tree, runge.q0, runge.rate, dt, work_bar.q_next, runge_bar.q, runge_bar.rate, params_bar.world_dt)
+        bar.runge.rate[d] = zero(dt)
+    move_adjoint(frame, runge.q0, runge.rate, dt, bar.work.q_next, bar.runge.q, bar.runge.rate, bar.params.world_dt)
     for d in range(n):
         a, b, c, e = mean_of_four_adjoint(
-            runge.chart[d], runge.chart[n + d], runge.chart[2 * n + d], runge.chart[3 * n + d], runge_bar.rate[d]
+            runge.chart[d], runge.chart[n + d], runge.chart[2 * n + d], runge.chart[3 * n + d], bar.runge.rate[d]
         )
-        runge_bar.chart[d], runge_bar.chart[n + d], runge_bar.chart[2 * n + d], runge_bar.chart[3 * n + d] = a, b, c, e
+        bar.runge.chart[d], bar.runge.chart[n + d], bar.runge.chart[2 * n + d], bar.runge.chart[3 * n + d] = a, b, c, e
         for k in range(4):
-            runge_bar.qd[k * n + d] = zero(dt)
+            bar.runge.qd[k * n + d] = zero(dt)
         mean = mean_of_four(runge.qdd[d], runge.qdd[n + d], runge.qdd[2 * n + d], runge.qdd[3 * n + d])
-        mean_bar, dt_bar = advanced_adjoint(runge.qd0[d], mean, dt, work_bar.qd_next[d])
-        accumulate(params_bar.world_dt, 0, dt_bar)
-        accumulate(runge_bar.qd, d, work_bar.qd_next[d])
+        mean_bar, dt_bar = advanced_adjoint(runge.qd0[d], mean, dt, bar.work.qd_next[d])
+        accumulate(bar.params.world_dt, 0, dt_bar)
+        accumulate(bar.runge.qd, d, bar.work.qd_next[d])
         a, b, c, e = mean_of_four_adjoint(
             runge.qdd[d], runge.qdd[n + d], runge.qdd[2 * n + d], runge.qdd[3 * n + d], mean_bar
         )
-        runge_bar.qdd[d], runge_bar.qdd[n + d], runge_bar.qdd[2 * n + d], runge_bar.qdd[3 * n + d] = a, b, c, e
+        bar.runge.qdd[d], bar.runge.qdd[n + d], bar.runge.qdd[2 * n + d], bar.runge.qdd[3 * n + d] = a, b, c, e
     if call.wants_loads != 0:
         for j in range(tree.n_links):
-            runge_bar.load[j] = share(zero6(dt), output_bar.force[j], output_bar.torque[j], 1.0)
+            bar.runge.load[j] = share(zero6(dt), bar.output.force[j], bar.output.torque[j], 1.0)
     for k in range(3, -1, -1):
-        chart_rates_adjoint(tree, params, params_bar, runge, runge_bar, k)
-        evaluate(tree, params, assembly, state, work, touch, runge, call, k)
-        clear_motion(tree, state_bar, params)
+        chart_rates_adjoint(frame, bar, k)
+        evaluate(frame, k)
+        clear_motion(frame, bar)
         for d in range(n):
-            work_bar.qdd[d] = runge_bar.qdd[k * n + d]
-        clear_work(tree, work, work_bar)
+            bar.work.qdd[d] = bar.runge.qdd[k * n + d]
+        clear_work(frame, bar)
         if tree.has_soft_contact != 0:
-            clear_touch(tree, touch, touch_bar, params)
+            clear_touch(frame, bar)
         if tree.n_nets != 0:
-            regraft(tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, touch)
+            regraft(frame, bar)
         if tree.n_rate_aims != 0:
-            grafted_rates_adjoint(tree, params, state, state_bar, work, work_bar)
-        acceleration_adjoint(
-            tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, multiplier, call
-        )
+            grafted_rates_adjoint(frame, bar)
+        acceleration_adjoint(frame, bar)
         if tree.has_soft_contact != 0 and call.wants_loads != 0:
             for j in range(tree.n_links):
-                output_bar.force[j], output_bar.torque[j] = shared_back(runge_bar.load[j], mean_weight(k))
-            loads_adjoint(
-                tree, params, params_bar, assembly, assembly_bar, work, work_bar, touch, touch_bar, block, block_bar, output_bar
-            )  # fmt: skip
-        place_adjoint(
-            tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, touch, touch_bar, output_bar,
-            call, tree.has_soft_contact, call.wants_outputs if k == 0 else 0,
-        )  # fmt: skip
+                bar.output.force[j], bar.output.torque[j] = shared_back(bar.runge.load[j], mean_weight(k))
+            loads_adjoint(frame, bar)
+        place_adjoint(frame, bar, tree.has_soft_contact, call.wants_outputs if k == 0 else 0)
         for i in range(m):
-            accumulate(state_bar.q, i, runge_bar.q[k * m + i])
+            accumulate(bar.state.q, i, bar.runge.q[k * m + i])
         for d in range(n):
-            accumulate(state_bar.qd, d, runge_bar.qd[k * n + d])
+            accumulate(bar.state.qd, d, bar.runge.qd[k * n + d])
         if k > 0:
-            hand_down(tree, params, params_bar, state_bar, runge, runge_bar, k)
+            hand_down(frame, bar, k)
     for d in range(n):
         state.qd[d] = runge.qd0[d]
     for i in range(m):
@@ -257,19 +236,20 @@ def runge_kutta_adjoint(
 
 
 @sweep
-def hand_down(tree, params, params_bar, state_bar, runge, runge_bar, k):
+def hand_down(frame, bar, k):
     """State k was start + part (rate, acceleration) of evaluation k - 1: its cotangents go there."""
-    n, weight = tree.n_dofs, weight_of(k)
-    part = fraction(params.world_dt[0], weight)
-    runge_bar.part[0] = zero(part)
+    runge = frame.runge
+    n, weight = frame.tree.n_dofs, weight_of(k)
+    part = fraction(frame.params.world_dt[0], weight)
+    bar.runge.part[0] = zero(part)
     for d in range(n):
         runge.rate[d] = runge.chart[(k - 1) * n + d]
-        runge_bar.rate[d] = zero(part)
-    move_adjoint(tree, runge.q0, runge.rate, part, state_bar.q, runge_bar.q, runge_bar.rate, runge_bar.part)
+        bar.runge.rate[d] = zero(part)
+    move_adjoint(frame, runge.q0, runge.rate, part, bar.state.q, bar.runge.q, bar.runge.rate, bar.runge.part)
     for d in range(n):
-        qdd_bar, part_bar = advanced_adjoint(runge.qd0[d], runge.qdd[(k - 1) * n + d], part, state_bar.qd[d])
-        accumulate(runge_bar.chart, (k - 1) * n + d, runge_bar.rate[d])
-        accumulate(runge_bar.qd, d, state_bar.qd[d])
-        accumulate(runge_bar.qdd, (k - 1) * n + d, qdd_bar)
-        accumulate(runge_bar.part, 0, part_bar)
-    accumulate(params_bar.world_dt, 0, scaled(runge_bar.part[0], weight))
+        qdd_bar, part_bar = advanced_adjoint(runge.qd0[d], runge.qdd[(k - 1) * n + d], part, bar.state.qd[d])
+        accumulate(bar.runge.chart, (k - 1) * n + d, bar.runge.rate[d])
+        accumulate(bar.runge.qd, d, bar.state.qd[d])
+        accumulate(bar.runge.qdd, (k - 1) * n + d, qdd_bar)
+        accumulate(bar.runge.part, 0, part_bar)
+    accumulate(bar.params.world_dt, 0, scaled(bar.runge.part[0], weight))

@@ -19,58 +19,44 @@ from .workspace import RK4
 
 
 @kernel
-def step(tree, params, assembly, state, work, touch, block, runge, output, call):
+def step(frame):
+    tree = frame.tree
     if tree.integrator == RK4:
-        runge_kutta(tree, params, assembly, state, work, touch, block, runge, output, call)
+        runge_kutta(frame)
     else:
-        dynamics(tree, params, assembly, state, work, touch, call, tree.n_shapes)
+        dynamics(frame, tree.n_shapes)
         if tree.has_impulses != 0:
-            contact(tree, params, state, work, touch, block)
-        if call.wants_loads != 0:
-            loads(tree, params, assembly, work, touch, block, output)
+            contact(frame)
+        if frame.call.wants_loads != 0:
+            loads(frame)
         if tree.n_rate_aims != 0:
-            grafted_rates(tree, params, state, work)
-        integration(tree, params, state, work)
+            grafted_rates(frame)
+        integration(frame)
         if tree.n_nets != 0:
-            ungraft(tree, params, assembly, state, work)
+            ungraft(frame)
 
 
 @kernel
-def step_adjoint(
-    tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, touch, touch_bar, block, block_bar,
-    multiplier, output_bar, runge, runge_bar, call
-):  # fmt: skip
+def step_adjoint(frame, bar):
     """Reads what `step` left in work, and the cotangents of the next state, of the outputs of this one, and of the loads.
 
-    Overwrites state_bar; adds to params_bar and assembly_bar.
+    Overwrites bar.state; adds to bar.params and bar.assembly.
     """
-    clear_state(tree, state_bar, params, call)
+    tree, call = frame.tree, frame.call
+    clear_state(frame, bar)
     if tree.integrator == RK4:
-        runge_kutta_adjoint(
-            tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, touch, touch_bar, block,
-            block_bar, multiplier, output_bar, runge, runge_bar, call,
-        )  # fmt: skip
+        runge_kutta_adjoint(frame, bar)
     else:
-        clear_work(tree, work, work_bar)
-        clear_touch(tree, touch, touch_bar, params)
+        clear_work(frame, bar)
+        clear_touch(frame, bar)
         if tree.n_nets != 0:
-            regraft(tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, touch)
-        integration_adjoint(tree, params, params_bar, state, state_bar, work, work_bar)
+            regraft(frame, bar)
+        integration_adjoint(frame, bar)
         if tree.n_rate_aims != 0:
-            grafted_rates_adjoint(tree, params, state, state_bar, work, work_bar)
+            grafted_rates_adjoint(frame, bar)
         if call.wants_loads != 0:
-            loads_adjoint(
-                tree, params, params_bar, assembly, assembly_bar, work, work_bar, touch, touch_bar, block, block_bar, output_bar
-            )  # fmt: skip
+            loads_adjoint(frame, bar)
         if tree.has_impulses != 0:
-            contact_adjoint(
-                tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, multiplier, touch, touch_bar,
-                block, block_bar, call,
-            )  # fmt: skip
-        acceleration_adjoint(
-            tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, multiplier, call
-        )
-        place_adjoint(
-            tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, touch, touch_bar, output_bar,
-            call, tree.n_shapes, call.wants_outputs,
-        )  # fmt: skip
+            contact_adjoint(frame, bar)
+        acceleration_adjoint(frame, bar)
+        place_adjoint(frame, bar, tree.n_shapes, call.wants_outputs)

@@ -82,67 +82,70 @@ def with_node(record, pre, counts, weight):
 
 
 @sweep
-def switch_of(tree, params, state, q, rate, a):
-    kind, u = tree.actuator_kind[a], state.u[a]
+def switch_of(frame, q, rate, a):
+    kind, u = frame.tree.actuator_kind[a], frame.state.u[a]
     if kind == TORQUE:
-        return torque_switch(u, q, rate, *settings_of(params, a))
+        return torque_switch(u, q, rate, *settings_of(frame, a))
     if kind == POSITION:
-        return position_switch(u, q, rate, *settings_of(params, a))
+        return position_switch(u, q, rate, *settings_of(frame, a))
     if kind == VELOCITY:
-        return velocity_switch(u, q, rate, *settings_of(params, a))
-    return damper_switch(u, q, rate, *settings_of(params, a))
+        return velocity_switch(u, q, rate, *settings_of(frame, a))
+    return damper_switch(u, q, rate, *settings_of(frame, a))
 
 
 @sweep
-def drive_record(tree, params, state, record, q, rate, a):
-    share, side = switch_of(tree, params, state, q, rate, a)
+def drive_record(frame, record, q, rate, a):
+    share, side = switch_of(frame, q, rate, a)
     return noted(record, share, side, 1.0 * a, weight_of(a, OF_ACTUATORS))
 
 
 @sweep
-def node_record(tree, work, record, net, node, counts, seed):
+def node_record(frame, record, net, node, counts, seed):
     """Rectified nodes of a network, from its first node on."""
+    tree = frame.tree
     for k in range(tree.net_layer[net], tree.net_layer[net] + tree.net_layers[net]):
         node += tree.layer_in[k]
         if tree.layer_kind[k] == RELU:
             for i in range(tree.layer_out[k]):
                 seed += 1
-                record = with_node(record, work.pre[node + i], counts, weight_of(seed, OF_NODES))
+                record = with_node(record, frame.work.pre[node + i], counts, weight_of(seed, OF_NODES))
     return record
 
 
 @sweep
-def net_record(tree, params, work, touch, record):
+def net_record(frame, record):
+    tree, touch = frame.tree, frame.touch
     for net in range(tree.n_nets):
         if tree.net_row[net] < 0:
             record = node_record(
-                tree, work, record, net, tree.net_node[net], one(params.world_dt[0]), tree.net_node[net]
+                frame, record, net, tree.net_node[net], one(frame.params.world_dt[0]), tree.net_node[net]
             )
         else:
             for i in range(touch.n):
                 if tree.net_row[net] == tree.pair_row[touch.pair[i]]:
-                    counts = is_near(touch.gap[i], margin_at(tree, params, touch, i))
+                    counts = is_near(touch.gap[i], margin_at(frame, i))
                     seed = tree.n_nodes + (16 * touch.pair[i] + touch.part[i]) * tree.n_point_nodes + tree.net_node[net]
-                    node = first_node(tree, i) + tree.net_node[net]
-                    record = node_record(tree, work, record, net, node, counts, seed)
+                    node = first_node(frame, i) + tree.net_node[net]
+                    record = node_record(frame, record, net, node, counts, seed)
     return record
 
 
 @kernel
-def switches(tree, params, state, work, touch, margin):
+def switches(frame):
     """Adds to the record that `margins` began."""
+    tree, params, state, work, margin = frame.tree, frame.params, frame.state, frame.work, frame.margin
     record = margin.record[0]
     for n in range(tree.n_joint_drives):
         a = tree.joint_drive[n]
         q, rate = state.q[tree.actuator_q[a]], state.qd[tree.actuator_dof[a]]
-        record = drive_record(tree, params, state, record, q, rate, a)
+        record = drive_record(frame, record, q, rate, a)
     for n in range(tree.n_tendon_drives):
         a = tree.tendon_drive[n]
         t = tree.actuator_tendon[a]
-        record = drive_record(tree, params, state, record, work.length[t], work.speed[t], a)
+        record = drive_record(frame, record, work.length[t], work.speed[t], a)
     for t in range(tree.n_tendons):
         share, side = slack_switch(work.length[t], params.tendon_stiffness[t], params.tendon_rest[t])
         record = noted(record, share, side, 1.0 * (tree.n_actuators + t), weight_of(t, OF_TENDONS))
     if tree.n_nets != 0:
-        record = net_record(tree, params, work, touch, record)
+        record = net_record(frame, record)
     margin.record[0] = record

@@ -30,14 +30,14 @@ network_adjoint = adjoint(network, "weights")
 
 
 @kernel
-def evaluate(tree, net):
-    for i in range(tree.n):
+def evaluate(frame, net):
+    for i in range(frame.tree.n):
         net.loss[i] = network(net.weights[i], net.x[i])[0]
 
 
 @kernel
-def pull_back(tree, net):
-    for i in range(tree.n):
+def pull_back(frame, net):
+    for i in range(frame.tree.n):
         net.weights_bar[i] = network_adjoint(net.weights[i], net.x[i], (net.one[i],))
 
 

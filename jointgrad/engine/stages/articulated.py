@@ -97,10 +97,11 @@ def free_acceleration(pose, arm, armature, IA, pA, l0, l1, l2, a0, a1, a2):
 
 
 @sweep
-def start(tree, assembly, work, call):
+def start(frame):
     """Each body on its own: its inertia, and the force that moves it while its joints do not accelerate."""
+    tree, work, call = frame.tree, frame.work, frame.call
     for b in range(tree.n_bodies):
-        work.I[b] = inertia_in_world(work.pose[b], work.arm[b], assembly.inertia[b])
+        work.I[b] = inertia_in_world(work.pose[b], work.arm[b], frame.assembly.inertia[b])
         work.pA[b] = net_force(work.I[b], work.v[b], work.c[b])
         if tree.is_last[b] == 0:
             work.IA[b] = as_articulated(work.I[b])
@@ -109,7 +110,8 @@ def start(tree, assembly, work, call):
 
 
 @sweep
-def inward(tree, work):
+def inward(frame):
+    tree, work = frame.tree, frame.work
     n = tree.n_bodies
     for b in range(n - 1, -1, -1):
         if tree.kind[b] != FREE:
@@ -138,7 +140,8 @@ def inward(tree, work):
 
 
 @sweep
-def outward(tree, work):
+def outward(frame):
+    tree, work = frame.tree, frame.work
     n = tree.n_bodies
     work.rise[n] = zero6(work.v[n][0])
     for b in range(n):
@@ -159,10 +162,10 @@ def outward(tree, work):
 
 
 @kernel
-def articulated(tree, assembly, work, call):
-    start(tree, assembly, work, call)
-    inward(tree, work)
-    outward(tree, work)
+def articulated(frame):
+    start(frame)
+    inward(frame)
+    outward(frame)
 
 
 # the reverse ------------------------------------------------------------------------------------------------------------
@@ -191,8 +194,9 @@ def free_multiplier(pose, arm, F, p, l0, l1, l2, a0, a1, a2):
 
 
 @sweep
-def multipliers(tree, work, bar, multiplier):
+def multipliers(frame, rate_bar):
     """mu = -M^-1 bar, and the motion m that it gives each body."""
+    tree, work, multiplier = frame.tree, frame.work, frame.multiplier
     n = tree.n_bodies
     for b in range(n + 1):
         multiplier.p[b] = zero6(work.v[b][0])
@@ -202,7 +206,7 @@ def multipliers(tree, work, bar, multiplier):
             d = first + tree.n_dof[b] - 1
             p = multiplier.p[b]
             while d >= first:
-                multiplier.u[d], p = effort(work.S[d], work.U[d], work.D_inv[d], minus(bar[d]), p)
+                multiplier.u[d], p = effort(work.S[d], work.U[d], work.D_inv[d], minus(rate_bar[d]), p)
                 d -= 1
             accumulate(multiplier.p, tree.parent[b], p)
     multiplier.m[n] = zero6(work.v[n][0])
@@ -211,8 +215,8 @@ def multipliers(tree, work, bar, multiplier):
         if tree.kind[b] == FREE:
             multiplier.m[b], mu = free_multiplier(
                 work.pose[b], work.arm[b], work.factor[b], multiplier.p[b],
-                minus(bar[d]), minus(bar[d + 1]), minus(bar[d + 2]),
-                minus(bar[d + 3]), minus(bar[d + 4]), minus(bar[d + 5]),
+                minus(rate_bar[d]), minus(rate_bar[d + 1]), minus(rate_bar[d + 2]),
+                minus(rate_bar[d + 3]), minus(rate_bar[d + 4]), minus(rate_bar[d + 5]),
             )  # fmt: skip
             for k in range(6):
                 multiplier.mu[d + k] = mu[k]
@@ -277,34 +281,35 @@ def six(a, b, c, d, e, f):
 
 
 @kernel
-def articulated_adjoint(tree, assembly, assembly_bar, work, work_bar, multiplier, call):
-    """Reads work_bar.qdd. Overwrites the cotangents of c, tau, f; adds to those of pose, v, S, armature."""
-    multipliers(tree, work, work_bar.qdd, multiplier)
+def articulated_adjoint(frame, bar):
+    """Reads bar.work.qdd. Overwrites the cotangents of c, tau, f; adds to those of pose, v, S, armature."""
+    tree, work, multiplier, call = frame.tree, frame.work, frame.multiplier, frame.call
+    multipliers(frame, bar.work.qdd)
     n = tree.n_bodies
     for b in range(n):
         multiplier.a[b] = plus(work.c[b], work.rise[b])
-        multiplier.force[b], multiplier.v_bar[b], work_bar.c[b] = body_reverse(
+        multiplier.force[b], multiplier.v_bar[b], bar.work.c[b] = body_reverse(
             work.I[b], work.v[b], multiplier.a[b], multiplier.m[b]
         )
-        accumulate(work_bar.v, b, multiplier.v_bar[b])
+        accumulate(bar.work.v, b, multiplier.v_bar[b])
         pose_bar = inertia_moved(
-            work.v[b], multiplier.a[b], multiplier.m[b], multiplier.force[b], multiplier.v_bar[b], work_bar.c[b]
+            work.v[b], multiplier.a[b], multiplier.m[b], multiplier.force[b], multiplier.v_bar[b], bar.work.c[b]
         )
-        accumulate(work_bar.pose, b, pose_bar)
-        multiplier.a_bar[b] = work_bar.c[b]
+        accumulate(bar.work.pose, b, pose_bar)
+        multiplier.a_bar[b] = bar.work.c[b]
         if call.force != 0 or call.has_drag != 0 or tree.has_soft_contact != 0 or tree.n_link_aims != 0:
-            work_bar.f[b] = minus6(multiplier.m[b])
+            bar.work.f[b] = minus6(multiplier.m[b])
             multiplier.force[b] = less(multiplier.force[b], work.f[b])
         if call.wants_params != 0 or tree.n_mass_aims != 0:
             I_bar = inertia_reverse(
-                work.pose[b], work.arm[b], assembly.inertia[b], work.v[b], multiplier.a[b], multiplier.m[b]
+                work.pose[b], work.arm[b], frame.assembly.inertia[b], work.v[b], multiplier.a[b], multiplier.m[b]
             )
-            accumulate(assembly_bar.inertia, b, I_bar)
+            accumulate(bar.assembly.inertia, b, I_bar)
     for b in range(n - 1, -1, -1):
         d, p = tree.dof[b], tree.parent[b]
         for k in range(tree.n_dof[b]):
-            work_bar.tau[d + k] = minus(multiplier.mu[d + k])
-            accumulate(work_bar.armature, d + k, times_(multiplier.mu[d + k], work.qdd[d + k]))
+            bar.work.tau[d + k] = minus(multiplier.mu[d + k])
+            accumulate(bar.work.armature, d + k, times_(multiplier.mu[d + k], work.qdd[d + k]))
         if tree.kind[b] == FREE:
             pose_bar = free_reverse(
                 work.pose[b], work.arm[b], multiplier.force[b], multiplier.a_bar[b],
@@ -312,15 +317,15 @@ def articulated_adjoint(tree, assembly, assembly_bar, work, work_bar, multiplier
                     multiplier.mu[d + 3], multiplier.mu[d + 4], multiplier.mu[d + 5]),
                 six(work.qdd[d], work.qdd[d + 1], work.qdd[d + 2], work.qdd[d + 3], work.qdd[d + 4], work.qdd[d + 5]),
             )  # fmt: skip
-            accumulate(work_bar.pose, b, pose_bar)
+            accumulate(bar.work.pose, b, pose_bar)
             # all six degrees of freedom feel the first one's armature
             for k in range(1, 6):
-                accumulate(work_bar.armature, d, work_bar.armature[d + k])
-                work_bar.armature[d + k] = zero(work.qdd[d])
+                accumulate(bar.work.armature, d, bar.work.armature[d + k])
+                bar.work.armature[d + k] = zero(work.qdd[d])
         else:
             for k in range(tree.n_dof[b]):
                 S_bar = axis_reverse(multiplier.force[b], multiplier.mu[d + k], multiplier.a_bar[b], work.qdd[d + k])
-                accumulate(work_bar.S, d + k, S_bar)
+                accumulate(bar.work.S, d + k, S_bar)
             if p < n:
                 accumulate(multiplier.force, p, multiplier.force[b])
                 accumulate(multiplier.a_bar, p, multiplier.a_bar[b])

@@ -70,7 +70,8 @@ def link_in_body(frame, mass, com, rotational):
 
 
 @kernel
-def assembly_stage(tree, params, gauge, assembly):
+def assembly_stage(frame):
+    tree, params, gauge, assembly = frame.tree, frame.params, frame.gauge, frame.assembly
     for b in range(tree.n_bodies):
         assembly.inertia[b] = zero10(params.world_dt[0])
     assembly.frame_pose[tree.n_frames] = world_frame(params.world_dt[0])
@@ -127,48 +128,49 @@ def axis_cotangent(parent, placement, axis, gauge_axis, gauge, force, frame_forc
 
 
 @kernel
-def assembly_stage_adjoint(tree, params, params_bar, gauge, assembly, assembly_bar):
-    """Adds to params_bar; uses up assembly_bar.frame_pose on the way."""
+def assembly_stage_adjoint(frame, bar):
+    """Adds to bar.params; uses up bar.assembly.frame_pose on the way."""
+    tree, params, gauge, assembly = frame.tree, frame.params, frame.gauge, frame.assembly
     for i in range(tree.n_shapes):
-        f, force = tree.shape_frame[i], assembly_bar.shape[i]
-        accumulate(assembly_bar.frame_pose, f, force)
+        f, force = tree.shape_frame[i], bar.assembly.shape[i]
+        accumulate(bar.assembly.frame_pose, f, force)
         accumulate(
-            params_bar.shape_placement, i,
+            bar.params.shape_placement, i,
             placement_cotangent(assembly.frame_pose[f], params.shape_placement[i], force),
         )  # fmt: skip
     for j in range(tree.n_links):
         f = tree.link_frame[j]
         inertia_bar = zero10(params.world_dt[0])
         if tree.link_body[j] < tree.n_bodies:
-            inertia_bar = assembly_bar.inertia[tree.link_body[j]]
+            inertia_bar = bar.assembly.inertia[tree.link_body[j]]
         force, mass, com, rotational = moved_link_adjoint(
             assembly.frame_pose[f],
             params.link_mass[j],
             params.link_com[j],
             params.link_inertia[j],
-            (inertia_bar + assembly_bar.com[j]),
+            (inertia_bar + bar.assembly.com[j]),
         )
-        accumulate(assembly_bar.frame_pose, f, force)
-        accumulate(params_bar.link_mass, j, mass)
-        accumulate(params_bar.link_com, j, com)
-        accumulate(params_bar.link_inertia, j, rotational)
-        drag = assembly_bar.drag[j]
-        accumulate(assembly_bar.frame_pose, f, drag)
+        accumulate(bar.assembly.frame_pose, f, force)
+        accumulate(bar.params.link_mass, j, mass)
+        accumulate(bar.params.link_com, j, com)
+        accumulate(bar.params.link_inertia, j, rotational)
+        drag = bar.assembly.drag[j]
+        accumulate(bar.assembly.frame_pose, f, drag)
         accumulate(
-            params_bar.link_drag_placement,
+            bar.params.link_drag_placement,
             j,
             placement_cotangent(assembly.frame_pose[f], params.link_drag_placement[j], drag),
         )
     for i in range(tree.n_frames - 1, -1, -1):
         p, kind = tree.frame_parent[i], tree.frame_kind[i]
-        parent, force = assembly.frame_pose[p], assembly_bar.frame_pose[i]
+        parent, force = assembly.frame_pose[p], bar.assembly.frame_pose[i]
         if kind != FIXED:
-            force = assembly_bar.placement[tree.frame_body[i]]
-        accumulate(assembly_bar.frame_pose, p, force)
-        accumulate(params_bar.joint_placement, i, placement_cotangent(parent, params.joint_placement[i], force))
+            force = bar.assembly.placement[tree.frame_body[i]]
+        accumulate(bar.assembly.frame_pose, p, force)
+        accumulate(bar.params.joint_placement, i, placement_cotangent(parent, params.joint_placement[i], force))
         if kind != FIXED and kind != SPHERICAL and kind != FREE:
             accumulate(
-                params_bar.joint_axis,
+                bar.params.joint_axis,
                 i,
                 axis_cotangent(
                     parent,
@@ -177,6 +179,6 @@ def assembly_stage_adjoint(tree, params, params_bar, gauge, assembly, assembly_b
                     gauge.axis[i],
                     gauge.rotation[i],
                     force,
-                    assembly_bar.frame_pose[i],
+                    bar.assembly.frame_pose[i],
                 ),
             )

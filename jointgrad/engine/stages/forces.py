@@ -93,7 +93,15 @@ def drag(pose, reference, frame, v, size, density, viscosity):
 
 
 @kernel
-def forces(tree, params, assembly, state, work, call):
+def forces(frame):
+    tree, params, assembly, state, work, call = (
+        frame.tree,
+        frame.params,
+        frame.assembly,
+        frame.state,
+        frame.work,
+        frame.call,
+    )
     for b in range(tree.n_bodies):
         i, d, q, kind = tree.frame[b], tree.dof[b], tree.q[b], tree.kind[b]
         damping, stiffness, armature = params.joint_damping[i], params.joint_stiffness[i], params.joint_armature[i]
@@ -124,7 +132,7 @@ def forces(tree, params, assembly, state, work, call):
     for n in range(tree.n_joint_drives):
         a = tree.joint_drive[n]
         d = tree.actuator_dof[a]
-        drive(tree, params, state, work.tau, d, state.q[tree.actuator_q[a]], state.qd[d], a)
+        drive(frame, work.tau, d, state.q[tree.actuator_q[a]], state.qd[d], a)
     for t in range(tree.n_tendons):
         for k in range(tree.tendon_first[t], tree.tendon_first[t + 1]):
             accumulate(work.tau, tree.term_dof[k], share(params.tendon_coefficient[k], work.pull[t]))
@@ -193,116 +201,120 @@ moved_drag_adjoint = adjoint(
 
 
 @sweep
-def drag_adjoint(tree, params, params_bar, assembly, assembly_bar, work, work_bar, j):
+def drag_adjoint(frame, bar, j):
+    tree, params, work = frame.tree, frame.params, frame.work
     b = tree.link_body[j]
     pose_bar, frame_bar, v_bar, size, density, viscosity = moved_drag_adjoint(
-        work.pose[b], work.pose[tree.reference[b]], assembly.drag[j], work.v[b], params.link_drag_size[j],
-        params.world_density[0], params.world_viscosity[0], work_bar.f[b],
+        work.pose[b], work.pose[tree.reference[b]], frame.assembly.drag[j], work.v[b], params.link_drag_size[j],
+        params.world_density[0], params.world_viscosity[0], bar.work.f[b],
     )  # fmt: skip
-    accumulate(work_bar.pose, b, pose_bar)
-    accumulate(assembly_bar.drag, j, frame_bar)
-    accumulate(work_bar.v, b, v_bar)
-    accumulate(params_bar.link_drag_size, j, size)
-    accumulate(params_bar.world_density, 0, density)
-    accumulate(params_bar.world_viscosity, 0, viscosity)
+    accumulate(bar.work.pose, b, pose_bar)
+    accumulate(bar.assembly.drag, j, frame_bar)
+    accumulate(bar.work.v, b, v_bar)
+    accumulate(bar.params.link_drag_size, j, size)
+    accumulate(bar.params.world_density, 0, density)
+    accumulate(bar.params.world_viscosity, 0, viscosity)
 
 
 @sweep
-def spring_adjoint(tree, params, params_bar, state, state_bar, work_bar, b):
+def spring_adjoint(frame, bar, b):
     """A scalar joint, or one of a free joint's slides."""
+    tree, params, state = frame.tree, frame.params, frame.state
     i, d, q = tree.frame[b], tree.dof[b], tree.q[b]
     for k in range(3 if tree.kind[b] == FREE else 1):
         damping, rate, stiffness, q_bar, rest = sprung_adjoint(
             params.joint_damping[i], state.qd[d + k], params.joint_stiffness[i], state.q[q + k],
-            params.joint_rest[q + k], work_bar.tau[d + k],
+            params.joint_rest[q + k], bar.work.tau[d + k],
         )  # fmt: skip
-        accumulate(params_bar.joint_damping, i, damping)
-        accumulate(state_bar.qd, d + k, rate)
-        accumulate(params_bar.joint_stiffness, i, stiffness)
-        accumulate(state_bar.q, q + k, q_bar)
-        accumulate(params_bar.joint_rest, q + k, rest)
+        accumulate(bar.params.joint_damping, i, damping)
+        accumulate(bar.state.qd, d + k, rate)
+        accumulate(bar.params.joint_stiffness, i, stiffness)
+        accumulate(bar.state.q, q + k, q_bar)
+        accumulate(bar.params.joint_rest, q + k, rest)
 
 
 @sweep
-def turn_adjoint(tree, params, params_bar, state, state_bar, work_bar, call, b):
+def turn_adjoint(frame, bar, b):
+    tree, params, state, call = frame.tree, frame.params, frame.state, frame.call
     i, d, q = tree.frame[b], tree.dof[b], tree.q[b]
     if tree.kind[b] == FREE:
         d, q = d + 3, q + 3
     for k in range(3):
-        damping, rate = damped_adjoint(params.joint_damping[i], state.qd[d + k], work_bar.tau[d + k])
-        accumulate(params_bar.joint_damping, i, damping)
-        accumulate(state_bar.qd, d + k, rate)
+        damping, rate = damped_adjoint(params.joint_damping[i], state.qd[d + k], bar.work.tau[d + k])
+        accumulate(bar.params.joint_damping, i, damping)
+        accumulate(bar.state.qd, d + k, rate)
     if call.has_springs != 0 or call.wants_params != 0:
         stiffness, w, x, y, z, rw, rx, ry, rz = sprung_turn_adjoint(
             params.joint_stiffness[i], state.q[q], state.q[q + 1], state.q[q + 2], state.q[q + 3],
             params.joint_rest[q], params.joint_rest[q + 1], params.joint_rest[q + 2], params.joint_rest[q + 3],
-            (work_bar.tau[d], work_bar.tau[d + 1], work_bar.tau[d + 2]),
+            (bar.work.tau[d], bar.work.tau[d + 1], bar.work.tau[d + 2]),
         )  # fmt: skip
-        accumulate(params_bar.joint_stiffness, i, stiffness)
-        accumulate(state_bar.q, q, w)
-        accumulate(state_bar.q, q + 1, x)
-        accumulate(state_bar.q, q + 2, y)
-        accumulate(state_bar.q, q + 3, z)
-        accumulate(params_bar.joint_rest, q, rw)
-        accumulate(params_bar.joint_rest, q + 1, rx)
-        accumulate(params_bar.joint_rest, q + 2, ry)
-        accumulate(params_bar.joint_rest, q + 3, rz)
+        accumulate(bar.params.joint_stiffness, i, stiffness)
+        accumulate(bar.state.q, q, w)
+        accumulate(bar.state.q, q + 1, x)
+        accumulate(bar.state.q, q + 2, y)
+        accumulate(bar.state.q, q + 3, z)
+        accumulate(bar.params.joint_rest, q, rw)
+        accumulate(bar.params.joint_rest, q + 1, rx)
+        accumulate(bar.params.joint_rest, q + 2, ry)
+        accumulate(bar.params.joint_rest, q + 3, rz)
 
 
 @sweep
-def pull_adjoint(tree, params, params_bar, work, work_bar, t):
+def pull_adjoint(frame, bar, t):
     """How a tendon hands its pull to the joints."""
+    tree = frame.tree
     for k in range(tree.tendon_first[t], tree.tendon_first[t + 1]):
-        coefficient, pull = share_adjoint(params.tendon_coefficient[k], work.pull[t], work_bar.tau[tree.term_dof[k]])
-        accumulate(params_bar.tendon_coefficient, k, coefficient)
-        accumulate(work_bar.pull, t, pull)
+        coefficient, pull = share_adjoint(
+            frame.params.tendon_coefficient[k], frame.work.pull[t], bar.work.tau[tree.term_dof[k]]
+        )
+        accumulate(bar.params.tendon_coefficient, k, coefficient)
+        accumulate(bar.work.pull, t, pull)
 
 
 @kernel
-def forces_adjoint(tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, call):
-    """Adds to all it touches; overwrites work_bar.touch."""
+def forces_adjoint(frame, bar):
+    """Adds to all it touches; overwrites bar.work.touch."""
+    tree, params, state, work, call = frame.tree, frame.params, frame.state, frame.work, frame.call
     if tree.has_soft_contact != 0:
         for b in range(tree.n_bodies):
-            work_bar.touch[b] = work_bar.f[b]
+            bar.work.touch[b] = bar.work.f[b]
     if call.has_drag != 0:
         for j in range(tree.n_links):
             if tree.link_body[j] < tree.n_bodies:
-                drag_adjoint(tree, params, params_bar, assembly, assembly_bar, work, work_bar, j)
+                drag_adjoint(frame, bar, j)
     if call.force != 0:
         for j in range(tree.n_links):
             b, k = tree.link_body[j], 6 * j
             if b < tree.n_bodies:
                 bars, com, force = push_reverse(
-                    work.pose[b], work.pose[tree.reference[b]], assembly.com[j], state.force[k], state.force[k + 1],
-                    state.force[k + 2], work_bar.f[b],
+                    work.pose[b], work.pose[tree.reference[b]], frame.assembly.com[j], state.force[k], state.force[k + 1],
+                    state.force[k + 2], bar.work.f[b],
                 )  # fmt: skip
                 for e in range(6):
-                    accumulate(state_bar.force, k + e, bars[e])
-                accumulate(assembly_bar.com, j, com)
-                accumulate(work_bar.pose, b, force)
+                    accumulate(bar.state.force, k + e, bars[e])
+                accumulate(bar.assembly.com, j, com)
+                accumulate(bar.work.pose, b, force)
     for t in range(tree.n_tendons):
-        pull_adjoint(tree, params, params_bar, work, work_bar, t)
+        pull_adjoint(frame, bar, t)
     for n in range(tree.n_joint_drives):
         a = tree.joint_drive[n]
         q, d = tree.actuator_q[a], tree.actuator_dof[a]
-        drive_adjoint(
-            tree, params, params_bar, state, state_bar, state.q[q], state.qd[d], work_bar.tau[d],
-            state_bar.q, q, state_bar.qd, d, a,
-        )  # fmt: skip
+        drive_adjoint(frame, bar, state.q[q], state.qd[d], bar.work.tau[d], bar.state.q, q, bar.state.qd, d, a)
     for b in range(tree.n_bodies):
         i, kind = tree.frame[b], tree.kind[b]
         if kind != SPHERICAL:
-            spring_adjoint(tree, params, params_bar, state, state_bar, work_bar, b)
+            spring_adjoint(frame, bar, b)
         if kind == SPHERICAL or kind == FREE:
-            turn_adjoint(tree, params, params_bar, state, state_bar, work_bar, call, b)
+            turn_adjoint(frame, bar, b)
         for k in range(tree.n_dof[b]):
-            bar = work_bar.armature[tree.dof[b] + k]
+            armature_bar = bar.work.armature[tree.dof[b] + k]
             if tree.integrator == IMPLICIT_DAMPING:
                 armature, damping, dt = with_damping_adjoint(
-                    params.joint_armature[i], params.joint_damping[i], params.world_dt[0], bar
+                    params.joint_armature[i], params.joint_damping[i], params.world_dt[0], armature_bar
                 )
-                accumulate(params_bar.joint_armature, i, armature)
-                accumulate(params_bar.joint_damping, i, damping)
-                accumulate(params_bar.world_dt, 0, dt)
+                accumulate(bar.params.joint_armature, i, armature)
+                accumulate(bar.params.joint_damping, i, damping)
+                accumulate(bar.params.world_dt, 0, dt)
             else:
-                accumulate(params_bar.joint_armature, i, bar)
+                accumulate(bar.params.joint_armature, i, armature_bar)

@@ -31,8 +31,9 @@ turned_adjoint = adjoint(turned, "w x y z a b c dt")
 
 
 @sweep
-def move(tree, q, rate, dt, q_next):
+def move(frame, q, rate, dt, q_next):
     """q_next = q (+) dt rate."""
+    tree = frame.tree
     for b in range(tree.n_bodies):
         kind, i, d = tree.kind[b], tree.q[b], tree.dof[b]
         if kind == SPHERICAL or kind == FREE:
@@ -48,8 +49,9 @@ def move(tree, q, rate, dt, q_next):
 
 
 @sweep
-def move_adjoint(tree, q, rate, dt, q_next_bar, q_bar, rate_bar, dt_bar):
+def move_adjoint(frame, q, rate, dt, q_next_bar, q_bar, rate_bar, dt_bar):
     """Adds to the cotangents of q and rate, and to dt_bar[0]."""
+    tree = frame.tree
     for b in range(tree.n_bodies):
         kind, i, d, straight = tree.kind[b], tree.q[b], tree.dof[b], 1
         if kind == FREE:
@@ -83,31 +85,33 @@ def kicked(rate, kick):
 
 
 @kernel
-def integration(tree, params, state, work):
-    dt = params.world_dt[0]
+def integration(frame):
+    tree, state, work = frame.tree, frame.state, frame.work
+    dt = frame.params.world_dt[0]
     for d in range(tree.n_dofs):
         work.qd_next[d] = advanced(state.qd[d], work.qdd[d], dt)
     if tree.has_impulses != 0:
         for d in range(tree.n_dofs):
             work.qd_next[d] = kicked(work.qd_next[d], work.kick[d])
     if tree.integrator == EXPLICIT:
-        move(tree, state.q, state.qd, dt, work.q_next)
+        move(frame, state.q, state.qd, dt, work.q_next)
     else:
-        move(tree, state.q, work.qd_next, dt, work.q_next)
+        move(frame, state.q, work.qd_next, dt, work.q_next)
 
 
 @kernel
-def integration_adjoint(tree, params, params_bar, state, state_bar, work, work_bar):
-    """Overwrites work_bar.qdd and kick; adds to the others, work_bar.qd_next included."""
-    dt = params.world_dt[0]
+def integration_adjoint(frame, bar):
+    """Overwrites bar.work.qdd and kick; adds to the others, bar.work.qd_next included."""
+    tree, state, work = frame.tree, frame.state, frame.work
+    dt = frame.params.world_dt[0]
     if tree.integrator == EXPLICIT:
-        move_adjoint(tree, state.q, state.qd, dt, work_bar.q_next, state_bar.q, state_bar.qd, params_bar.world_dt)
+        move_adjoint(frame, state.q, state.qd, dt, bar.work.q_next, bar.state.q, bar.state.qd, bar.params.world_dt)
     else:
         move_adjoint(
-            tree, state.q, work.qd_next, dt, work_bar.q_next, state_bar.q, work_bar.qd_next, params_bar.world_dt
+            frame, state.q, work.qd_next, dt, bar.work.q_next, bar.state.q, bar.work.qd_next, bar.params.world_dt
         )
     for d in range(tree.n_dofs):
-        work_bar.qdd[d], dt_bar = advanced_adjoint(state.qd[d], work.qdd[d], dt, work_bar.qd_next[d])
-        accumulate(state_bar.qd, d, work_bar.qd_next[d])
-        accumulate(params_bar.world_dt, 0, dt_bar)
-        work_bar.kick[d] = work_bar.qd_next[d]
+        bar.work.qdd[d], dt_bar = advanced_adjoint(state.qd[d], work.qdd[d], dt, bar.work.qd_next[d])
+        accumulate(bar.state.qd, d, bar.work.qd_next[d])
+        accumulate(bar.params.world_dt, 0, dt_bar)
+        bar.work.kick[d] = bar.work.qd_next[d]

@@ -109,7 +109,8 @@ def free_motion(pose, reference, gravity, lx, ly, lz, ax, ay, az):
 
 
 @kernel
-def kinematics(tree, params, assembly, state, work):
+def kinematics(frame):
+    tree, params, assembly, state, work = frame.tree, frame.params, frame.assembly, frame.state, frame.work
     n = tree.n_bodies
     work.pose[n], work.v[n], work.c[n] = world_rows(params.world_gravity[0])
     for b in range(n):
@@ -228,39 +229,40 @@ def gravity_cotangent(c_bar):
 
 
 @kernel
-def kinematics_adjoint(tree, params_bar, assembly_bar, state, state_bar, work, work_bar, call):
-    """Uses up work_bar.pose, v and c: on the way they become sums over all that a body carries."""
+def kinematics_adjoint(frame, bar):
+    """Uses up bar.work.pose, v and c: on the way they become sums over all that a body carries."""
+    tree, state, work = frame.tree, frame.state, frame.work
     for b in range(tree.n_bodies - 1, -1, -1):
         p, kind, d, q = tree.parent[b], tree.kind[b], tree.dof[b], tree.q[b]
         if kind == FREE:
             at, quat_bar, linear, angular = free_reverse(
                 work.pose[b], work.arm[b], state.qd[d], state.qd[d + 1], state.qd[d + 2], state.qd[d + 3], state.qd[d + 4],
                 state.qd[d + 5], state.q[q + 3], state.q[q + 4], state.q[q + 5], state.q[q + 6],
-                work_bar.v[b], work_bar.c[b], work_bar.pose[b],
+                bar.work.v[b], bar.work.c[b], bar.work.pose[b],
             )  # fmt: skip
-            add3(state_bar.q, q, at)
-            add4(state_bar.q, q + 3, quat_bar)
-            add3(state_bar.qd, d, linear)
-            add3(state_bar.qd, d + 3, angular)
-            accumulate(work_bar.c, p, work_bar.c[b])
+            add3(bar.state.q, q, at)
+            add4(bar.state.q, q + 3, quat_bar)
+            add3(bar.state.qd, d, linear)
+            add3(bar.state.qd, d + 3, angular)
+            accumulate(bar.work.c, p, bar.work.c[b])
         else:
             if kind == SPHERICAL:
                 quat_bar, rate_bar, v_bar, force = spherical_reverse(
                     work.S[d], work.S[d + 1], work.S[d + 2], work.v[p], state.qd[d], state.qd[d + 1], state.qd[d + 2],
                     state.q[q], state.q[q + 1], state.q[q + 2], state.q[q + 3],
-                    work_bar.S[d], work_bar.S[d + 1], work_bar.S[d + 2], work_bar.v[b], work_bar.c[b], work_bar.pose[b],
+                    bar.work.S[d], bar.work.S[d + 1], bar.work.S[d + 2], bar.work.v[b], bar.work.c[b], bar.work.pose[b],
                 )  # fmt: skip
-                add4(state_bar.q, q, quat_bar)
-                add3(state_bar.qd, d, rate_bar)
+                add4(bar.state.q, q, quat_bar)
+                add3(bar.state.qd, d, rate_bar)
             else:
                 q_bar, rate_bar, v_bar, force = scalar_reverse(
-                    work.S[d], work.v[p], state.qd[d], work_bar.S[d], work_bar.v[b], work_bar.c[b], work_bar.pose[b]
+                    work.S[d], work.v[p], state.qd[d], bar.work.S[d], bar.work.v[b], bar.work.c[b], bar.work.pose[b]
                 )
-                accumulate(state_bar.q, q, q_bar)
-                accumulate(state_bar.qd, d, rate_bar)
-            accumulate(work_bar.v, p, v_bar)
-            accumulate(work_bar.c, p, work_bar.c[b])
-            accumulate(work_bar.pose, p, force)
-            if call.wants_params != 0:
-                accumulate(assembly_bar.placement, b, force_on_joint(work.pose[p], work.pose[tree.reference[b]], force))
-    accumulate(params_bar.world_gravity, 0, gravity_cotangent(work_bar.c[tree.n_bodies]))
+                accumulate(bar.state.q, q, q_bar)
+                accumulate(bar.state.qd, d, rate_bar)
+            accumulate(bar.work.v, p, v_bar)
+            accumulate(bar.work.c, p, bar.work.c[b])
+            accumulate(bar.work.pose, p, force)
+            if frame.call.wants_params != 0:
+                accumulate(bar.assembly.placement, b, force_on_joint(work.pose[p], work.pose[tree.reference[b]], force))
+    accumulate(bar.params.world_gravity, 0, gravity_cotangent(bar.work.c[tree.n_bodies]))

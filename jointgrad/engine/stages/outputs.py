@@ -20,11 +20,12 @@ def link_motion(pose, reference, frame, v):
 
 
 @kernel
-def outputs(tree, assembly, work, output):
+def outputs(frame):
+    tree, work, output = frame.tree, frame.work, frame.output
     for j in range(tree.n_links):
         b = tree.link_body[j]
         output.position[j], output.rotation[j], output.velocity[j] = link_motion(
-            work.pose[b], work.pose[tree.reference[b]], assembly.frame_pose[tree.link_frame[j]], work.v[b]
+            work.pose[b], work.pose[tree.reference[b]], frame.assembly.frame_pose[tree.link_frame[j]], work.v[b]
         )
 
 
@@ -39,14 +40,15 @@ moved_link_motion_adjoint = adjoint(moved_link_motion, "body_delta frame_delta v
 
 
 @kernel
-def outputs_adjoint(tree, assembly, assembly_bar, work, work_bar, output_bar):
+def outputs_adjoint(frame, bar):
     """Adds to all it touches."""
+    tree, work = frame.tree, frame.work
     for j in range(tree.n_links):
         b, i = tree.link_body[j], tree.link_frame[j]
         pose_bar, frame_bar, v_bar = moved_link_motion_adjoint(
-            work.pose[b], work.pose[tree.reference[b]], assembly.frame_pose[i], work.v[b],
-            (output_bar.position[j], output_bar.rotation[j], output_bar.velocity[j]),
+            work.pose[b], work.pose[tree.reference[b]], frame.assembly.frame_pose[i], work.v[b],
+            (bar.output.position[j], bar.output.rotation[j], bar.output.velocity[j]),
         )  # fmt: skip
-        accumulate(work_bar.pose, b, pose_bar)
-        accumulate(work_bar.v, b, v_bar)
-        accumulate(assembly_bar.frame_pose, i, frame_bar)
+        accumulate(bar.work.pose, b, pose_bar)
+        accumulate(bar.work.v, b, v_bar)
+        accumulate(bar.assembly.frame_pose, i, frame_bar)

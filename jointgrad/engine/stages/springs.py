@@ -99,22 +99,23 @@ def force_alone(push):
 
 
 @inlined
-def given_to_laws(tree, params, work, touch, i):
+def given_to_laws(frame, i):
     """What contact_force is given of a point, but for the law."""
+    tree, params, work, touch = frame.tree, frame.params, frame.work, frame.touch
     p = touch.pair[i]
     row, a, b = tree.pair_row[p], tree.shape_body[tree.pair_a[p]], tree.shape_body[tree.pair_b[p]]
     return (
         touch.point[i], touch.normal[i], touch.gap[i], work.v[a], work.v[b], work.pose[tree.reference[a]],
-        work.pose[tree.reference[b]], at_point(tree, touch.friction, params.pair_friction, i, row),
+        work.pose[tree.reference[b]], at_point(frame, touch.friction, params.pair_friction, i, row),
         params.pair_static_friction[row], params.pair_transition[row],
-        at_point(tree, touch.stiffness, params.pair_stiffness, i, row),
-        at_point(tree, touch.damping, params.pair_damping, i, row), params.pair_exponent[row],
+        at_point(frame, touch.stiffness, params.pair_stiffness, i, row),
+        at_point(frame, touch.damping, params.pair_damping, i, row), params.pair_exponent[row],
     )  # fmt: skip
 
 
 @sweep
-def force_between(tree, params, work, touch, i):
-    law, given = tree.pair_law[touch.pair[i]], given_to_laws(tree, params, work, touch, i)
+def force_between(frame, i):
+    law, given = frame.tree.pair_law[frame.touch.pair[i]], given_to_laws(frame, i)
     if law == COULOMB:
         return coulomb_force(*given)
     if law == ANDERSSON:
@@ -125,13 +126,14 @@ def force_between(tree, params, work, touch, i):
 
 
 @kernel
-def springs(tree, params, work, touch):
+def springs(frame):
+    tree, work, touch = frame.tree, frame.work, frame.touch
     for b in range(tree.n_bodies + 1):
-        work.touch[b] = zero6(params.world_dt[0])
+        work.touch[b] = zero6(frame.params.world_dt[0])
     for i in range(touch.n):
         p = touch.pair[i]
         if tree.pair_law[p] != IMPULSE:
-            push, back = force_between(tree, params, work, touch, i)
+            push, back = force_between(frame, i)
             touch.force[i] = force_alone(push)
             accumulate(work.touch, tree.shape_body[tree.pair_a[p]], push)
             accumulate(work.touch, tree.shape_body[tree.pair_b[p]], back)
@@ -153,11 +155,12 @@ def with_own(push_bar, force_bar):
 
 
 @sweep
-def force_between_adjoint(tree, params, work, work_bar, touch, touch_bar, i):
-    p = touch.pair[i]
+def force_between_adjoint(frame, bar, i):
+    tree = frame.tree
+    p = frame.touch.pair[i]
     a, b = tree.shape_body[tree.pair_a[p]], tree.shape_body[tree.pair_b[p]]
-    law, given = tree.pair_law[p], given_to_laws(tree, params, work, touch, i)
-    bars = with_own(work_bar.touch[a], touch_bar.force[i]), work_bar.touch[b]
+    law, given = tree.pair_law[p], given_to_laws(frame, i)
+    bars = with_own(bar.work.touch[a], bar.touch.force[i]), bar.work.touch[b]
     if law == COULOMB:
         return coulomb_force_adjoint(*given, bars)
     if law == ANDERSSON:
@@ -168,24 +171,23 @@ def force_between_adjoint(tree, params, work, work_bar, touch, touch_bar, i):
 
 
 @kernel
-def springs_adjoint(tree, params, params_bar, work, work_bar, touch, touch_bar):
-    """Adds to all it touches. The world's own row of work_bar.touch is zero: nothing pushes the world."""
-    work_bar.touch[tree.n_bodies] = zero6(params.world_dt[0])
+def springs_adjoint(frame, bar):
+    """Adds to all it touches. The world's own row of bar.work.touch is zero: nothing pushes the world."""
+    tree, touch = frame.tree, frame.touch
+    bar.work.touch[tree.n_bodies] = zero6(frame.params.world_dt[0])
     for i in range(touch.n):
         p = touch.pair[i]
         if tree.pair_law[p] != IMPULSE:
             row, a, b = tree.pair_row[p], tree.shape_body[tree.pair_a[p]], tree.shape_body[tree.pair_b[p]]
-            point, normal, gap, v_a, v_b, mu, mu_s, transition, k, d, n = force_between_adjoint(
-                tree, params, work, work_bar, touch, touch_bar, i
-            )
-            accumulate(touch_bar.point, i, point)
-            accumulate(touch_bar.normal, i, normal)
-            accumulate(touch_bar.gap, i, gap)
-            accumulate(work_bar.v, a, v_a)
-            accumulate(work_bar.v, b, v_b)
-            give_to_point(tree, touch_bar.friction, params_bar.pair_friction, i, row, mu)
-            accumulate(params_bar.pair_static_friction, row, mu_s)
-            accumulate(params_bar.pair_transition, row, transition)
-            give_to_point(tree, touch_bar.stiffness, params_bar.pair_stiffness, i, row, k)
-            give_to_point(tree, touch_bar.damping, params_bar.pair_damping, i, row, d)
-            accumulate(params_bar.pair_exponent, row, n)
+            point, normal, gap, v_a, v_b, mu, mu_s, transition, k, d, n = force_between_adjoint(frame, bar, i)
+            accumulate(bar.touch.point, i, point)
+            accumulate(bar.touch.normal, i, normal)
+            accumulate(bar.touch.gap, i, gap)
+            accumulate(bar.work.v, a, v_a)
+            accumulate(bar.work.v, b, v_b)
+            give_to_point(frame, bar.touch.friction, bar.params.pair_friction, i, row, mu)
+            accumulate(bar.params.pair_static_friction, row, mu_s)
+            accumulate(bar.params.pair_transition, row, transition)
+            give_to_point(frame, bar.touch.stiffness, bar.params.pair_stiffness, i, row, k)
+            give_to_point(frame, bar.touch.damping, bar.params.pair_damping, i, row, d)
+            accumulate(bar.params.pair_exponent, row, n)

@@ -33,7 +33,8 @@ def tendon_pull(length, speed, stiffness, damping, rest):
 
 
 @sweep
-def stretch_tendon(tree, params, state, work, t):
+def stretch_tendon(frame, t):
+    tree, params, state, work = frame.tree, frame.params, frame.state, frame.work
     work.length[t] = zero(params.world_dt[0])
     work.speed[t] = zero(params.world_dt[0])
     for k in range(tree.tendon_first[t], tree.tendon_first[t + 1]):
@@ -46,13 +47,14 @@ def stretch_tendon(tree, params, state, work, t):
 
 
 @kernel
-def tendons(tree, params, state, work):
+def tendons(frame):
+    tree, work = frame.tree, frame.work
     for t in range(tree.n_tendons):
-        stretch_tendon(tree, params, state, work, t)
+        stretch_tendon(frame, t)
     for n in range(tree.n_tendon_drives):
         a = tree.tendon_drive[n]
         t = tree.actuator_tendon[a]
-        drive(tree, params, state, work.pull, t, work.length[t], work.speed[t], a)
+        drive(frame, work.pull, t, work.length[t], work.speed[t], a)
 
 
 # the reverse ------------------------------------------------------------------------------------------------------------
@@ -62,35 +64,35 @@ tendon_pull_adjoint = adjoint(tendon_pull, "length speed stiffness damping rest"
 
 
 @sweep
-def stretch_tendon_adjoint(tree, params, params_bar, state, state_bar, work, work_bar, t):
+def stretch_tendon_adjoint(frame, bar, t):
+    tree, params, state, work = frame.tree, frame.params, frame.state, frame.work
     length, speed, stiffness, damping, rest = tendon_pull_adjoint(
         work.length[t], work.speed[t], params.tendon_stiffness[t], params.tendon_damping[t], params.tendon_rest[t],
-        work_bar.pull[t],
+        bar.work.pull[t],
     )  # fmt: skip
-    accumulate(work_bar.length, t, length)
-    accumulate(work_bar.speed, t, speed)
-    accumulate(params_bar.tendon_stiffness, t, stiffness)
-    accumulate(params_bar.tendon_damping, t, damping)
-    accumulate(params_bar.tendon_rest, t, rest)
+    accumulate(bar.work.length, t, length)
+    accumulate(bar.work.speed, t, speed)
+    accumulate(bar.params.tendon_stiffness, t, stiffness)
+    accumulate(bar.params.tendon_damping, t, damping)
+    accumulate(bar.params.tendon_rest, t, rest)
     for k in range(tree.tendon_first[t], tree.tendon_first[t + 1]):
         q, d, coefficient = tree.term_q[k], tree.term_dof[k], params.tendon_coefficient[k]
-        by_length, q_bar = part_adjoint(coefficient, state.q[q], work_bar.length[t])
-        by_speed, rate_bar = part_adjoint(coefficient, state.qd[d], work_bar.speed[t])
-        accumulate(params_bar.tendon_coefficient, k, by_length)
-        accumulate(params_bar.tendon_coefficient, k, by_speed)
-        accumulate(state_bar.q, q, q_bar)
-        accumulate(state_bar.qd, d, rate_bar)
+        by_length, q_bar = part_adjoint(coefficient, state.q[q], bar.work.length[t])
+        by_speed, rate_bar = part_adjoint(coefficient, state.qd[d], bar.work.speed[t])
+        accumulate(bar.params.tendon_coefficient, k, by_length)
+        accumulate(bar.params.tendon_coefficient, k, by_speed)
+        accumulate(bar.state.q, q, q_bar)
+        accumulate(bar.state.qd, d, rate_bar)
 
 
 @kernel
-def tendons_adjoint(tree, params, params_bar, state, state_bar, work, work_bar):
+def tendons_adjoint(frame, bar):
     """Adds to all it touches."""
+    tree, work = frame.tree, frame.work
     for n in range(tree.n_tendon_drives):
         a = tree.tendon_drive[n]
         t = tree.actuator_tendon[a]
-        drive_adjoint(
-            tree, params, params_bar, state, state_bar, work.length[t], work.speed[t], work_bar.pull[t],
-            work_bar.length, t, work_bar.speed, t, a,
-        )  # fmt: skip
+        drive_adjoint(frame, bar, work.length[t], work.speed[t], bar.work.pull[t],
+            bar.work.length, t, bar.work.speed, t, a)  # fmt: skip
     for t in range(tree.n_tendons):
-        stretch_tendon_adjoint(tree, params, params_bar, state, state_bar, work, work_bar, t)
+        stretch_tendon_adjoint(frame, bar, t)

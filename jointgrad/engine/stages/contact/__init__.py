@@ -37,61 +37,57 @@ WRITES = (
 
 
 @sweep
-def no_kick(tree, params, work):
-    for d in range(tree.n_dofs):
-        work.kick[d] = zero(params.world_dt[0])
+def no_kick(frame):
+    for d in range(frame.tree.n_dofs):
+        frame.work.kick[d] = zero(frame.params.world_dt[0])
 
 
 @kernel
-def kicks(tree, params, work, touch, block):
-    sum_pushes(tree, params, block)
-    if block.bounces != 0:
-        restrain(tree, params, work, touch, block)
-    rates(tree, work, block)
+def kicks(frame):
+    sum_pushes(frame)
+    if frame.block.bounces != 0:
+        restrain(frame)
+    rates(frame)
 
 
 @kernel
-def contact(tree, params, state, work, touch, block):
-    blocks(tree, params, state, work, touch, block)
-    if block.n == 0:
-        no_kick(tree, params, work)
+def contact(frame):
+    blocks(frame)
+    if frame.block.n == 0:
+        no_kick(frame)
     else:
-        if tree.has_matrix != 0:
-            couplings(tree, params, work, touch, block)
-            sweeps(tree, params, block)
+        if frame.tree.has_matrix != 0:
+            couplings(frame)
+            sweeps(frame)
         else:
-            own_couplings(tree, params, work, block)
-            sums(tree, params, work, block)
-        settle(tree, params, touch, block)
-        kicks(tree, params, work, touch, block)
+            own_couplings(frame)
+            sums(frame)
+        settle(frame)
+        kicks(frame)
 
 
 @kernel
-def contact_adjoint(
-    tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, multiplier, touch, touch_bar, block,
-    block_bar, call
-):  # fmt: skip
-    """Reads work_bar.kick, and block_bar.load where contact forces are outputs; adds to the cotangents of all that it reads."""
+def contact_adjoint(frame, bar):
+    """Reads bar.work.kick, and bar.block.load where contact forces are outputs; adds to the cotangents of all that it reads."""
+    tree, block, call = frame.tree, frame.block, frame.call
     if block.n > 0:
-        multipliers(tree, work, work_bar.kick, multiplier)
-        impulse_cotangents(tree, params, multiplier, block, block_bar)
+        multipliers(frame, bar.work.kick)
+        impulse_cotangents(frame, bar)
         if call.wants_loads != 0:
-            loads_felt(block, block_bar)
+            loads_felt(frame, bar)
         if block.restrained != 0:
-            unrestrain(tree, params, work, block)
-            restrain_adjoint(tree, params, assembly_bar, work, touch, block, block_bar, call)
+            unrestrain(frame)
+            restrain_adjoint(frame, bar)
         if tree.has_matrix != 0:
-            sweeps_adjoint(tree, params, block, block_bar)
-            matrix_adjoint(tree, params, block, block_bar)
-            mixtures(tree, params, work, block, block_bar)
+            sweeps_adjoint(frame, bar)
+            matrix_adjoint(frame, bar)
+            mixtures(frame, bar)
         else:
-            sums_adjoint(tree, params, work, block, block_bar)
+            sums_adjoint(frame, bar)
         if block.restrained != 0:
-            square_adjoint(tree, work, block, block_bar)
-            restrain_again(tree, work, block)
-        inertia_adjoint(tree, params, assembly, assembly_bar, work, work_bar, multiplier, block, block_bar, call)
+            square_adjoint(frame, bar)
+            restrain_again(frame)
+        inertia_adjoint(frame, bar)
         if call.wants_params != 0 or tree.n_mass_aims != 0:
-            lightness_adjoint(tree, params, assembly_bar, block, block_bar)
-        rows_adjoint(
-            tree, params, params_bar, state, state_bar, work, work_bar, multiplier, touch, touch_bar, block, block_bar
-        )
+            lightness_adjoint(frame, bar)
+        rows_adjoint(frame, bar)

@@ -89,8 +89,9 @@ def closed_rows(low, high, active):
 
 
 @sweep
-def hides(block, k):
+def hides(frame, k):
     """1 where the impulses of a block do not tell how they were clamped, in some lane."""
+    block = frame.block
     kind = block.kind[k]
     if kind == POINT:
         return 1 if any_above(closed_point(block.friction[k], block.active[k]), 0.5) else 0
@@ -121,11 +122,12 @@ def cone_sides(x, y, G, new):
 
 
 @inlined
-def clamped(tree, block, k, x, y, newest):
+def clamped(frame, k, x, y, newest):
     """Impulses of block k from the old ones and their trial values; `newest` are those of block k - 1."""
+    block = frame.block
     G, kind = block.G[block.own[k]], block.kind[k]
     if kind == POINT:
-        if tree.is_cone != 0:
+        if frame.tree.is_cone != 0:
             return cone_update(x, y, G, block.friction[k])
         return pyramid_update(x, y, G, block.friction[k])
     if kind == SPIN:
@@ -134,10 +136,11 @@ def clamped(tree, block, k, x, y, newest):
 
 
 @sweep
-def keep_side(tree, block, t, k, x, y, new):
+def keep_side(frame, t, k, x, y, new):
     """Of a block that hides it: on which side of its bounds sweep t found it."""
+    block = frame.block
     G = block.G[block.own[k]]
-    if block.kind[k] == POINT and tree.is_cone != 0:
+    if block.kind[k] == POINT and frame.tree.is_cone != 0:
         block.side[t * block.n + k] = cone_sides(x, y, G, new)
     else:
         block.side[t * block.n + k] = row_sides(x, y, G, new)
@@ -257,7 +260,8 @@ def closed_rows_reverse(x, x_bar, G, low, high, side):
 
 
 @inlined
-def point_reverse(tree, block, t, k, x, x_bar, G):
+def point_reverse(frame, t, k, x, x_bar, G):
+    tree, block = frame.tree, frame.block
     friction = block.friction[k]
     if block.hides[k] != 0:
         side = block.side[t * block.n + k]
@@ -270,7 +274,8 @@ def point_reverse(tree, block, t, k, x, x_bar, G):
 
 
 @inlined
-def turning_reverse(block, t, k, x, x_bar, G):
+def turning_reverse(frame, t, k, x, x_bar, G):
+    block = frame.block
     normal = block.x[(t + 1) * block.n + k - 1]
     if block.hides[k] != 0:
         return closed_spin_reverse(x, x_bar, G, block.friction[k], normal, block.side[t * block.n + k])
@@ -278,25 +283,27 @@ def turning_reverse(block, t, k, x, x_bar, G):
 
 
 @inlined
-def rows_reverse(block, t, k, x, x_bar, G):
+def rows_reverse(frame, t, k, x, x_bar, G):
+    block = frame.block
     if block.hides[k] != 0:
         return closed_rows_reverse(x, x_bar, G, block.low[k], block.high[k], block.side[t * block.n + k])
     return bounded_update_reverse(x, x_bar, G, block.low[k], block.high[k])
 
 
 @inlined
-def clamped_reverse(tree, block, block_bar, t, k, x_bar):
+def clamped_reverse(frame, bar, t, k, x_bar):
     """Cotangents of the trial values and of the old impulses that `update` saw; adds to those of bounds."""
+    block = frame.block
     G, x, kind = block.G[block.own[k]], block.x[(t + 1) * block.n + k], block.kind[k]
     if kind == POINT:
-        e, old, friction = point_reverse(tree, block, t, k, x, x_bar, G)
-        accumulate(block_bar.friction, k, friction)
+        e, old, friction = point_reverse(frame, t, k, x, x_bar, G)
+        accumulate(bar.block.friction, k, friction)
     elif kind == SPIN:
-        e, old, friction, normal_bar = turning_reverse(block, t, k, x, x_bar, G)
-        accumulate(block_bar.friction, k, friction)
-        accumulate(block_bar.x, k - 1, normal_bar)
+        e, old, friction, normal_bar = turning_reverse(frame, t, k, x, x_bar, G)
+        accumulate(bar.block.friction, k, friction)
+        accumulate(bar.block.x, k - 1, normal_bar)
     else:
-        e, old, low, high = rows_reverse(block, t, k, x, x_bar, G)
-        accumulate(block_bar.low, k, low)
-        accumulate(block_bar.high, k, high)
+        e, old, low, high = rows_reverse(frame, t, k, x, x_bar, G)
+        accumulate(bar.block.low, k, low)
+        accumulate(bar.block.high, k, high)
     return e, old

@@ -99,58 +99,64 @@ def product(a, b):
 
 
 @sweep
-def mass_of_all(tree, params, work):
-    total = zero(params.world_dt[0])
-    for b in range(tree.n_bodies):
-        total = plus_mass(total, work.I[b])
+def mass_of_all(frame):
+    total = zero(frame.params.world_dt[0])
+    for b in range(frame.tree.n_bodies):
+        total = plus_mass(total, frame.work.I[b])
     return total
 
 
 @inlined
-def may_push(tree, params, touch, block, k):
+def may_push(frame, k):
     """Whether the stabilisation of a point may do work."""
+    params, touch, block = frame.params, frame.touch, frame.block
     i = block.source[k]
-    row = tree.pair_row[touch.pair[i]]
+    row = frame.tree.pair_row[touch.pair[i]]
     return is_pushed_out(
-        block.approach[k], touch.gap[i], at_point(tree, touch.restitution, params.pair_restitution, i, row),
+        block.approach[k], touch.gap[i], at_point(frame, touch.restitution, params.pair_restitution, i, row),
         params.pair_baumgarte[row], params.pair_max_push_out_speed[row], params.world_dt[0],
     )  # fmt: skip
 
 
 @sweep
-def bounce_at(tree, params, touch, block, k):
+def bounce_at(frame, k):
     """Restitution of a point that overlaps."""
+    touch, block = frame.touch, frame.block
     i = block.source[k]
-    row = tree.pair_row[touch.pair[i]]
-    return bounce_of(block.active[k], touch.gap[i], at_point(tree, touch.restitution, params.pair_restitution, i, row))
+    row = frame.tree.pair_row[touch.pair[i]]
+    return bounce_of(
+        block.active[k], touch.gap[i], at_point(frame, touch.restitution, frame.params.pair_restitution, i, row)
+    )
 
 
 @kernel
-def restrain(tree, params, work, touch, block):
+def restrain(frame):
     """Reads the sums of the last impulses; takes all of these, and the sums, by the share that does no work."""
+    tree, params, block = frame.tree, frame.params, frame.block
     balance, square, bounce = zero(params.world_dt[0]), zero(params.world_dt[0]), zero(params.world_dt[0])
-    mass = mass_of_all(tree, params, work)
+    mass = mass_of_all(frame)
     for k in range(block.n):
         x = block.x[tree.sweeps * block.n + k]
         if block.kind[k] == POINT:
-            bounce = larger(bounce, bounce_at(tree, params, touch, block, k))
-            is_pushed = may_push(tree, params, touch, block, k)
+            bounce = larger(bounce, bounce_at(frame, k))
+            is_pushed = may_push(frame, k)
             own = entry(x, block.approach[k], block.closing[k], block.b[k], is_pushed, mass)
         else:
             own = tie_entry(x, block.closing[k], block.b[k])
         balance = plus(balance, own)
-        square = plus(square, times_felt(x, felt_by(tree, params, work, block, block.pushed, block.motion, k)))
+        square = plus(square, times_felt(x, felt_by(frame, block.pushed, block.motion, k)))
     block.balance[0] = balance, square, bounce
     block.share[0] = share_of(balance, square, bounce)
     if any_above(one_less(block.share[0]), 0.0):
         block.restrained = 1
         for k in range(block.n):
             block.whole[k] = block.x[tree.sweeps * block.n + k]
-        take_share(tree, block)
+        take_share(frame)
 
 
 @sweep
-def take_share(tree, block):
+def take_share(frame):
+    tree, block = frame.tree, frame.block
     share = block.share[0]
     for k in range(block.n):
         block.x[tree.sweeps * block.n + k] = impulses_in_share(block.whole[k], share)
@@ -161,34 +167,37 @@ def take_share(tree, block):
 
 
 @sweep
-def take_whole(tree, block):
+def take_whole(frame):
     """The impulses as the sweeps left them."""
+    block = frame.block
     for k in range(block.n):
-        block.x[tree.sweeps * block.n + k] = block.whole[k]
+        block.x[frame.tree.sweeps * block.n + k] = block.whole[k]
 
 
 # the reverse ------------------------------------------------------------------------------------------------------------
 
 
 @sweep
-def unrestrain(tree, params, work, block):
+def unrestrain(frame):
     """Impulses, their sums and the rates of joints as the sweeps left them; those of free roots are in the sums."""
-    take_whole(tree, block)
-    no_sums(tree, params, block.pushed, block.motion)
+    tree, block = frame.tree, frame.block
+    take_whole(frame)
+    no_sums(frame, block.pushed, block.motion)
     for k in range(block.n):
-        push(tree, block, block.pushed, block.motion, k, block.whole[k])
+        push(frame, block.pushed, block.motion, k, block.whole[k])
     for b in range(tree.n_bodies):
         if tree.kind[b] != FREE:
-            joint_rates(tree, work, block, b)
+            joint_rates(frame, b)
 
 
 @sweep
-def restrain_again(tree, work, block):
-    take_share(tree, block)
+def restrain_again(frame):
+    tree, work = frame.tree, frame.work
+    take_share(frame)
     for b in range(tree.n_bodies):
         if tree.kind[b] != FREE:
             for d in range(tree.dof[b], tree.dof[b] + tree.n_dof[b]):
-                work.kick[d] = product(work.kick[d], block.share[0])
+                work.kick[d] = product(work.kick[d], frame.block.share[0])
 
 
 @traced
@@ -208,31 +217,32 @@ def of_mass(mass_bar):
 
 
 @kernel
-def restrain_adjoint(tree, params, assembly_bar, work, touch, block, block_bar, call):
-    """From the cotangents of the impulses that were felt, in block_bar.x, to those of the whole ones in their place. Overwrites
-    block_bar.closing, approach and demand; leaves that of x . A x in block_bar.square. The sums are those of the whole ones."""
+def restrain_adjoint(frame, bar):
+    """From the cotangents of the impulses that were felt, in bar.block.x, to those of the whole ones in their place. Overwrites
+    bar.block.closing, approach and demand; leaves that of x . A x in bar.block.square. The sums are those of the whole ones."""
+    tree, params, block = frame.tree, frame.params, frame.block
     share_bar = zero(params.world_dt[0])
     for k in range(block.n):
-        share_bar = share_bar_of(share_bar, block_bar.x[k], block.whole[k])
+        share_bar = share_bar_of(share_bar, bar.block.x[k], block.whole[k])
     balance_bar, square_bar = share_of_adjoint(block.balance[0][0], block.balance[0][1], block.balance[0][2], share_bar)
-    block_bar.square[0] = square_bar
-    mass, all_mass_bar = mass_of_all(tree, params, work), zero(params.world_dt[0])
+    bar.block.square[0] = square_bar
+    mass, all_mass_bar = mass_of_all(frame), zero(params.world_dt[0])
     for k in range(block.n):
         if block.kind[k] == POINT:
-            own_bar, block_bar.approach[k], block_bar.closing[k], block_bar.demand[k], mass_bar = entry_adjoint(
-                block.whole[k], block.approach[k], block.closing[k], block.b[k], may_push(tree, params, touch, block, k),
+            own_bar, bar.block.approach[k], bar.block.closing[k], bar.block.demand[k], mass_bar = entry_adjoint(
+                block.whole[k], block.approach[k], block.closing[k], block.b[k], may_push(frame, k),
                 mass, balance_bar,
             )  # fmt: skip
             all_mass_bar = plus(all_mass_bar, mass_bar)
         else:
-            own_bar, block_bar.closing[k], block_bar.demand[k] = tie_entry_adjoint(
+            own_bar, bar.block.closing[k], bar.block.demand[k] = tie_entry_adjoint(
                 block.whole[k], block.closing[k], block.b[k], balance_bar
             )
-        felt = felt_by(tree, params, work, block, block.pushed, block.motion, k)
-        block_bar.x[k] = whole_bar(block_bar.x[k], block.share[0], own_bar, square_bar, felt)
-    if call.wants_params != 0 or tree.n_mass_aims != 0:
+        felt = felt_by(frame, block.pushed, block.motion, k)
+        bar.block.x[k] = whole_bar(bar.block.x[k], block.share[0], own_bar, square_bar, felt)
+    if frame.call.wants_params != 0 or tree.n_mass_aims != 0:
         for b in range(tree.n_bodies):
-            accumulate(assembly_bar.inertia, b, of_mass(all_mass_bar))
+            accumulate(bar.assembly.inertia, b, of_mass(all_mass_bar))
 
 
 @traced
@@ -246,23 +256,25 @@ def plus_motion(w, x, motion, square_bar):
 
 
 @sweep
-def square_adjoint(tree, work, block, block_bar):
+def square_adjoint(frame, bar):
     """W = S Y^T of the square's own S = 2 square_bar x x^T, and what the balance gives the demands. Rates are those of the whole
     impulses."""
+    tree, block = frame.tree, frame.block
     for k in range(block.n):
-        accumulate(block_bar.b, k, block_bar.demand[k])
+        accumulate(bar.block.b, k, bar.block.demand[k])
         for side in range(2 * k, 2 * k + 2):
             t = tree.body_tree[block.body[side]]
             if t < tree.n_trees and block.root[side] != IN_FIRST:
-                add_square(tree, work, block, block_bar, k, side, t)
+                add_square(frame, bar, k, side, t)
 
 
 @sweep
-def add_square(tree, work, block, block_bar, k, side, t):
-    base, first, square_bar = side * tree.most_dofs - tree.tree_dof[t], tree.tree_dof[t], block_bar.square[0]
+def add_square(frame, bar, k, side, t):
+    tree, block = frame.tree, frame.block
+    base, first, square_bar = side * tree.most_dofs - tree.tree_dof[t], tree.tree_dof[t], bar.block.square[0]
     root = tree.tree_root[t]
     if root >= 0:  # whose rates are kept as its motion
         first += 6
-        block_bar.W_root[side] = plus_motion(block_bar.W_root[side], block.whole[k], block.motion[root], square_bar)
+        bar.block.W_root[side] = plus_motion(bar.block.W_root[side], block.whole[k], block.motion[root], square_bar)
     for d in range(first, tree.tree_dof[t + 1]):
-        block_bar.W[base + d] = plus_rate(block_bar.W[base + d], block.whole[k], work.kick[d], square_bar)
+        bar.block.W[base + d] = plus_rate(bar.block.W[base + d], block.whole[k], frame.work.kick[d], square_bar)

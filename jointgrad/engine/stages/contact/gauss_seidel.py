@@ -76,11 +76,12 @@ def gathered(y, G, x):
 
 
 @sweep
-def prepare(tree, params, block):
+def prepare(frame):
+    block = frame.block
     for k in range(block.n):
-        block.x[k], block.hides[k] = zero4(params.world_dt[0]), hides(block, k)
+        block.x[k], block.hides[k] = zero4(frame.params.world_dt[0]), hides(frame, k)
         own = block.own[k]
-        is_cone = block.kind[k] == POINT and tree.is_cone != 0
+        is_cone = block.kind[k] == POINT and frame.tree.is_cone != 0
         if is_cone:
             block.D[k] = cone_steps(block.A[own], block.active[k])
         else:
@@ -101,8 +102,9 @@ def changed(x, before):
 
 
 @inlined
-def trial(block, t, k, newest):
+def trial(frame, t, k, newest):
     """What the others give block k in sweep t; `newest` are the impulses of block k - 1."""
+    block = frame.block
     n, own, last = block.n, block.own[k], block.own[k] - 1
     y = block.start[k]
     # those from k on are as the last sweep left them; those before it are new, the newest last: y waits for that one
@@ -119,25 +121,27 @@ def trial(block, t, k, newest):
 
 
 @sweep
-def keep_sides(tree, params, block, k):
+def keep_sides(frame, k):
     """Of a block that hides them; out of the sweeps, which are where the time goes."""
+    block = frame.block
     n = block.n
-    for t in range(tree.sweeps):
-        newest = block.x[(t + 1) * n + k - 1] if k > 0 else zero4(params.world_dt[0])
-        keep_side(tree, block, t, k, block.x[t * n + k], trial(block, t, k, newest), block.x[(t + 1) * n + k])
+    for t in range(frame.tree.sweeps):
+        newest = block.x[(t + 1) * n + k - 1] if k > 0 else zero4(frame.params.world_dt[0])
+        keep_side(frame, t, k, block.x[t * n + k], trial(frame, t, k, newest), block.x[(t + 1) * n + k])
 
 
 @kernel
-def sweeps(tree, params, block):
-    prepare(tree, params, block)
-    newest = zero4(params.world_dt[0])
-    for t in range(tree.sweeps):
+def sweeps(frame):
+    block = frame.block
+    prepare(frame)
+    newest = zero4(frame.params.world_dt[0])
+    for t in range(frame.tree.sweeps):
         for k in range(block.n):
-            newest = clamped(tree, block, k, block.x[t * block.n + k], trial(block, t, k, newest), newest)
+            newest = clamped(frame, k, block.x[t * block.n + k], trial(frame, t, k, newest), newest)
             block.x[(t + 1) * block.n + k] = newest
     for k in range(block.n):
         if block.hides[k] != 0:
-            keep_sides(tree, params, block, k)
+            keep_sides(frame, k)
 
 
 # the reverse: from the last sweep to the first, block after block backwards -----------------------------------------------
@@ -148,26 +152,28 @@ def returned(x_bar, G, e):
 
 
 @inlined
-def update_adjoint(tree, block, block_bar, t, k):
+def update_adjoint(frame, bar, t, k):
+    block = frame.block
     n, own = block.n, block.own[k]
-    x_bar = block_bar.x[k]
+    x_bar = bar.block.x[k]
     # the newest cotangents last
-    if t + 1 < tree.sweeps:
+    if t + 1 < frame.tree.sweeps:
         for p in range(own - 1, block.first[k] - 1, -1):
-            x_bar = returned(x_bar, block.G[block.mirror[p]], block_bar.e[(t + 1) * n + block.other[p]])
+            x_bar = returned(x_bar, block.G[block.mirror[p]], bar.block.e[(t + 1) * n + block.other[p]])
     for p in range(block.first[k + 1] - 1, own, -1):
-        x_bar = returned(x_bar, block.G[block.mirror[p]], block_bar.e[t * n + block.other[p]])
-    block_bar.e[t * n + k], block_bar.x[k] = clamped_reverse(tree, block, block_bar, t, k, x_bar)
+        x_bar = returned(x_bar, block.G[block.mirror[p]], bar.block.e[t * n + block.other[p]])
+    bar.block.e[t * n + k], bar.block.x[k] = clamped_reverse(frame, bar, t, k, x_bar)
 
 
 @kernel
-def sweeps_adjoint(tree, params, block, block_bar):
-    """Reads block_bar.x, cotangents of the last impulses. Overwrites those of trial values, friction and bounds."""
+def sweeps_adjoint(frame, bar):
+    """Reads bar.block.x, cotangents of the last impulses. Overwrites those of trial values, friction and bounds."""
+    block = frame.block
     for k in range(block.n):
-        block_bar.friction[k] = block_bar.low[k] = block_bar.high[k] = zero3(params.world_dt[0])
-    for t in range(tree.sweeps - 1, -1, -1):
+        bar.block.friction[k] = bar.block.low[k] = bar.block.high[k] = zero3(frame.params.world_dt[0])
+    for t in range(frame.tree.sweeps - 1, -1, -1):
         for k in range(block.n - 1, -1, -1):
-            update_adjoint(tree, block, block_bar, t, k)
+            update_adjoint(frame, bar, t, k)
 
 
 # A_bar from the two histories, once, after all sweeps -------------------------------------------------------------------
@@ -217,46 +223,48 @@ def with_mirror(A_bar, mirror):
 
 
 @inlined
-def history(tree, params, block, block_bar, k, s, is_late):
+def history(frame, bar, k, s, is_late):
     """Sum over sweeps of e_k x_s^T, with x_s from before or after the sweep."""
-    n, total = block.n, zero9(params.world_dt[0])
-    for t in range(tree.sweeps):
+    block = frame.block
+    n, total = block.n, zero9(frame.params.world_dt[0])
+    for t in range(frame.tree.sweeps):
         x = block.x[(t + is_late) * n + s]
-        total = plus_dyad(total, block_bar.e[t * n + k], (x[0], x[1], x[2]))
+        total = plus_dyad(total, bar.block.e[t * n + k], (x[0], x[1], x[2]))
     return total
 
 
 @kernel
-def matrix_adjoint(tree, params, block, block_bar):
-    """block_bar.b; block_bar.A as A_bar + A_bar^T, of every coupling; block_bar.give."""
+def matrix_adjoint(frame, bar):
+    """bar.block.b; bar.block.A as A_bar + A_bar^T, of every coupling; bar.block.give."""
+    tree, block = frame.tree, frame.block
     n = block.n
     for k in range(n):
         is_cone = block.kind[k] == POINT and tree.is_cone != 0
-        start_bar = zero3(params.world_dt[0])
+        start_bar = zero3(frame.params.world_dt[0])
         for t in range(tree.sweeps):
-            start_bar = plus(start_bar, block_bar.e[t * n + k])
-        block_bar.b[k], D_bar = from_start(block.D[k], block.b[k], start_bar)
+            start_bar = plus(start_bar, bar.block.e[t * n + k])
+        bar.block.b[k], D_bar = from_start(block.D[k], block.b[k], start_bar)
         own = block.own[k]
         for p in range(block.first[k], block.first[k + 1]):
             s = block.other[p]
             if s == k:
                 late, early = (
-                    history(tree, params, block, block_bar, k, s, 1),
-                    history(tree, params, block, block_bar, k, s, 0),
+                    history(frame, bar, k, s, 1),
+                    history(frame, bar, k, s, 0),
                 )
                 G_bar = own_cone_bar(late, early) if is_cone else own_row_bar(late, early)
             else:
-                G_bar = history(tree, params, block, block_bar, k, s, 1 if s < k else 0)
-            block_bar.A[p], D_bar = from_coupling(block.D[k], block.A[p], G_bar, D_bar)
+                G_bar = history(frame, bar, k, s, 1 if s < k else 0)
+            bar.block.A[p], D_bar = from_coupling(block.D[k], block.A[p], G_bar, D_bar)
         if is_cone:
-            accumulate(block_bar.A, own, cone_steps_adjoint(block.A[own], block.active[k], D_bar))
+            accumulate(bar.block.A, own, cone_steps_adjoint(block.A[own], block.active[k], D_bar))
         else:
-            accumulate(block_bar.A, own, row_steps_adjoint(block.A[own], block.active[k], D_bar))
-        give_adjoint(tree, block, block_bar, k, own, diagonal_of(block_bar.A[own]))
+            accumulate(bar.block.A, own, row_steps_adjoint(block.A[own], block.active[k], D_bar))
+        give_adjoint(frame, bar, k, own, diagonal_of(bar.block.A[own]))
     for k in range(n):
         for p in range(block.first[k], block.first[k + 1]):
             q = block.mirror[p]
             if q >= p:
-                here, there = block_bar.A[p], block_bar.A[q]
-                block_bar.A[p] = with_mirror(here, there)
-                block_bar.A[q] = with_mirror(there, here)
+                here, there = bar.block.A[p], bar.block.A[q]
+                bar.block.A[p] = with_mirror(here, there)
+                bar.block.A[q] = with_mirror(there, here)

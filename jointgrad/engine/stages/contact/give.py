@@ -45,19 +45,21 @@ def sum_of(a, b):
 
 
 @sweep
-def lightnesses(tree, params, work, block):
+def lightnesses(frame):
     """Of every tree; none of the world."""
+    tree, params, block = frame.tree, frame.params, frame.block
     for t in range(tree.n_trees):
         mass = zero(params.world_dt[0])
         for i in range(tree.tree_first[t], tree.tree_first[t + 1]):
-            mass = plus_mass(mass, work.I[tree.tree_body[i]])
+            mass = plus_mass(mass, frame.work.I[tree.tree_body[i]])
         block.lightness[t] = lightness_of(mass)
     block.lightness[tree.n_trees] = zero(params.world_dt[0])
 
 
 @inlined
-def lightness_at(tree, block, k):
+def lightness_at(frame, k):
     """Of the trees that a block is between."""
+    tree, block = frame.tree, frame.block
     a, b = tree.body_tree[block.body[2 * k]], tree.body_tree[block.body[2 * k + 1]]
     return sum_of(block.lightness[a], block.lightness[b])
 
@@ -68,9 +70,10 @@ def softened(A, soft):
 
 
 @inlined
-def softness_of(tree, block, k, A):
+def softness_of(frame, k, A):
     """What is added to the diagonal of a block's own A."""
-    if is_of_joints(tree, block, k):
+    block = frame.block
+    if is_of_joints(frame, k):
         return give_way_each(A, block.give[k])
     return give_way(A, block.give[k])
 
@@ -104,13 +107,14 @@ def give_each_reverse(A, soft, give, soft_bar, A_bar):
 
 
 @inlined
-def give_adjoint(tree, block, block_bar, k, own, soft_bar):
+def give_adjoint(frame, bar, k, own, soft_bar):
     """Adds to the cotangent of a block's own A; leaves that of what it gives."""
-    A, soft, give, A_bar = block.A[own], block.soft[k], block.give[k], block_bar.A[own]
-    if is_of_joints(tree, block, k):
-        block_bar.give[k], block_bar.A[own] = give_each_reverse(A, soft, give, soft_bar, A_bar)
+    block = frame.block
+    A, soft, give, A_bar = block.A[own], block.soft[k], block.give[k], bar.block.A[own]
+    if is_of_joints(frame, k):
+        bar.block.give[k], bar.block.A[own] = give_each_reverse(A, soft, give, soft_bar, A_bar)
     else:
-        block_bar.give[k], block_bar.A[own] = give_reverse(A, soft, give, soft_bar, A_bar)
+        bar.block.give[k], bar.block.A[own] = give_reverse(A, soft, give, soft_bar, A_bar)
 
 
 @traced
@@ -120,15 +124,16 @@ def mass_bar_of(lightness, bar):
 
 
 @sweep
-def lightness_adjoint(tree, params, assembly_bar, block, block_bar):
-    """Reads block_bar.give; adds to the cotangents of inertias."""
+def lightness_adjoint(frame, bar):
+    """Reads bar.block.give; adds to the cotangents of inertias."""
+    tree, block = frame.tree, frame.block
     for t in range(tree.n_trees + 1):
-        block_bar.lightness[t] = zero(params.world_dt[0])
+        bar.block.lightness[t] = zero(frame.params.world_dt[0])
     for k in range(block.n):
         if block.kind[k] == POINT:
             for side in range(2 * k, 2 * k + 2):
-                accumulate(block_bar.lightness, tree.body_tree[block.body[side]], block_bar.give[k][2])
+                accumulate(bar.block.lightness, tree.body_tree[block.body[side]], bar.block.give[k][2])
     for t in range(tree.n_trees):
-        bar = mass_bar_of(block.lightness[t], block_bar.lightness[t])
+        mass_bar = mass_bar_of(block.lightness[t], bar.block.lightness[t])
         for i in range(tree.tree_first[t], tree.tree_first[t + 1]):
-            accumulate(assembly_bar.inertia, tree.tree_body[i], bar)
+            accumulate(bar.assembly.inertia, tree.tree_body[i], mass_bar)

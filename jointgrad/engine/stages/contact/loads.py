@@ -39,52 +39,57 @@ def opposite(force):
 
 
 @sweep
-def link_a(tree, touch, i):
-    return tree.shape_link[tree.pair_a[touch.pair[i]]]
+def link_a(frame, i):
+    tree = frame.tree
+    return tree.shape_link[tree.pair_a[frame.touch.pair[i]]]
 
 
 @sweep
-def link_b(tree, touch, i):
-    return tree.shape_link[tree.pair_b[touch.pair[i]]]
+def link_b(frame, i):
+    tree = frame.tree
+    return tree.shape_link[tree.pair_b[frame.touch.pair[i]]]
 
 
 @sweep
-def load_link(tree, assembly, work, touch, output, i, j, force):
+def load_link(frame, i, j, force):
     """A force on link j at point i."""
+    output = frame.output
     accumulate(output.force, j, force)
-    torque = about_centre(touch.point[i], force, work.pose[tree.link_body[j]], assembly.com[j])
+    torque = about_centre(frame.touch.point[i], force, frame.work.pose[frame.tree.link_body[j]], frame.assembly.com[j])
     accumulate(output.torque, j, torque)
 
 
 @sweep
-def load_links(tree, assembly, work, touch, output, i, force):
-    load_link(tree, assembly, work, touch, output, i, link_a(tree, touch, i), force)
-    load_link(tree, assembly, work, touch, output, i, link_b(tree, touch, i), opposite(force))
+def load_links(frame, i, force):
+    load_link(frame, i, link_a(frame, i), force)
+    load_link(frame, i, link_b(frame, i), opposite(force))
 
 
 @sweep
-def last_impulse(tree, block, k):
-    x = block.x[tree.sweeps * block.n + k]
+def last_impulse(frame, k):
+    block = frame.block
+    x = block.x[frame.tree.sweeps * block.n + k]
     return x[0], x[1], x[2]
 
 
 @kernel
-def loads(tree, params, assembly, work, touch, block, output):
-    dt = params.world_dt[0]
+def loads(frame):
+    tree, touch, block, output = frame.tree, frame.touch, frame.block, frame.output
+    dt = frame.params.world_dt[0]
     for j in range(tree.n_links):
         output.force[j] = output.torque[j] = zero3(dt)
     for i in range(touch.n):
         if tree.pair_law[touch.pair[i]] != IMPULSE:
-            load_links(tree, assembly, work, touch, output, i, touch.force[i])
+            load_links(frame, i, touch.force[i])
     for k in range(block.n):
         if block.kind[k] != BOUNDED:
             i = block.source[k]
-            force = force_of_impulses(touch.normal[i], last_impulse(tree, block, k), dt)
+            force = force_of_impulses(touch.normal[i], last_impulse(frame, k), dt)
             if block.kind[k] == POINT:
-                load_links(tree, assembly, work, touch, output, i, force)
+                load_links(frame, i, force)
             else:
-                accumulate(output.torque, link_a(tree, touch, i), force)
-                accumulate(output.torque, link_b(tree, touch, i), opposite(force))
+                accumulate(output.torque, link_a(frame, i), force)
+                accumulate(output.torque, link_b(frame, i), opposite(force))
 
 
 # the reverse ------------------------------------------------------------------------------------------------------------
@@ -103,59 +108,56 @@ moved_about_centre_adjoint = adjoint(moved_about_centre, "point force com delta"
 
 
 @sweep
-def load_link_adjoint(tree, assembly, assembly_bar, work, work_bar, touch, touch_bar, output_bar, i, j, force):
+def load_link_adjoint(frame, bar, i, j, force):
     """Cotangent of the force on link j at point i."""
+    tree, work = frame.tree, frame.work
     b = tree.link_body[j]
     point_bar, force_bar, com_bar, pose_bar = moved_about_centre_adjoint(
-        touch.point[i], force, work.pose[b], work.pose[tree.reference[b]], assembly.com[j], output_bar.torque[j]
+        frame.touch.point[i],
+        force,
+        work.pose[b],
+        work.pose[tree.reference[b]],
+        frame.assembly.com[j],
+        bar.output.torque[j],
     )
-    accumulate(touch_bar.point, i, point_bar)
-    accumulate(assembly_bar.com, j, com_bar)
-    accumulate(work_bar.pose, b, pose_bar)
-    return plus(force_bar, output_bar.force[j])
+    accumulate(bar.touch.point, i, point_bar)
+    accumulate(bar.assembly.com, j, com_bar)
+    accumulate(bar.work.pose, b, pose_bar)
+    return plus(force_bar, bar.output.force[j])
 
 
 @sweep
-def load_links_adjoint(tree, assembly, assembly_bar, work, work_bar, touch, touch_bar, output_bar, i, force):
-    a = load_link_adjoint(
-        tree, assembly, assembly_bar, work, work_bar, touch, touch_bar, output_bar, i, link_a(tree, touch, i), force
-    )
-    b = load_link_adjoint(
-        tree, assembly, assembly_bar, work, work_bar, touch, touch_bar, output_bar, i, link_b(tree, touch, i), opposite(force)
-    )  # fmt: skip
+def load_links_adjoint(frame, bar, i, force):
+    a = load_link_adjoint(frame, bar, i, link_a(frame, i), force)
+    b = load_link_adjoint(frame, bar, i, link_b(frame, i), opposite(force))
     return less(a, b)
 
 
 @kernel
-def loads_adjoint(
-    tree, params, params_bar, assembly, assembly_bar, work, work_bar, touch, touch_bar, block, block_bar, output_bar
-):  # fmt: skip
-    """Adds to all it touches; overwrites block_bar.load, the cotangent of the last impulses."""
-    dt = params.world_dt[0]
+def loads_adjoint(frame, bar):
+    """Adds to all it touches; overwrites bar.block.load, the cotangent of the last impulses."""
+    touch, block = frame.touch, frame.block
+    dt = frame.params.world_dt[0]
     for i in range(touch.n):
-        if tree.pair_law[touch.pair[i]] != IMPULSE:
-            bar = load_links_adjoint(
-                tree, assembly, assembly_bar, work, work_bar, touch, touch_bar, output_bar, i, touch.force[i]
-            )
-            accumulate(touch_bar.force, i, bar)
+        if frame.tree.pair_law[touch.pair[i]] != IMPULSE:
+            force_bar = load_links_adjoint(frame, bar, i, touch.force[i])
+            accumulate(bar.touch.force, i, force_bar)
     for k in range(block.n):
-        block_bar.load[k] = zero3(dt)
+        bar.block.load[k] = zero3(dt)
         if block.kind[k] != BOUNDED:
-            i, x = block.source[k], last_impulse(tree, block, k)
+            i, x = block.source[k], last_impulse(frame, k)
             if block.kind[k] == POINT:
                 force = force_of_impulses(touch.normal[i], x, dt)
-                bar = load_links_adjoint(
-                    tree, assembly, assembly_bar, work, work_bar, touch, touch_bar, output_bar, i, force
-                )
+                force_bar = load_links_adjoint(frame, bar, i, force)
             else:
-                bar = less(output_bar.torque[link_a(tree, touch, i)], output_bar.torque[link_b(tree, touch, i)])
-            normal_bar, block_bar.load[k], dt_bar = force_of_impulses_adjoint(touch.normal[i], x, dt, bar)
-            accumulate(touch_bar.normal, i, normal_bar)
-            accumulate(params_bar.world_dt, 0, dt_bar)
+                force_bar = less(bar.output.torque[link_a(frame, i)], bar.output.torque[link_b(frame, i)])
+            normal_bar, bar.block.load[k], dt_bar = force_of_impulses_adjoint(touch.normal[i], x, dt, force_bar)
+            accumulate(bar.touch.normal, i, normal_bar)
+            accumulate(bar.params.world_dt, 0, dt_bar)
 
 
 @sweep
-def loads_felt(block, block_bar):
+def loads_felt(frame, bar):
     """What the loads give the last impulses, before the sweeps run backwards."""
-    for k in range(block.n):
-        accumulate(block_bar.x, k, block_bar.load[k])
+    for k in range(frame.block.n):
+        accumulate(bar.block.x, k, bar.block.load[k])

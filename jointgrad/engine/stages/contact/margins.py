@@ -114,13 +114,14 @@ def bounded_margin(x, y, G, low, high, D, new):
 
 
 @inlined
-def trial(tree, params, work, block, t, k):
+def trial(frame, t, k):
     """Trial values of block k in sweep t, as gauss_seidel.py or running_sums.py found them."""
+    block = frame.block
     n = block.n
-    if tree.has_matrix == 0:
+    if frame.tree.has_matrix == 0:
         x = block.x[t * n + k]
-        felt = felt_by(tree, params, work, block, block.pushed, block.motion, k)
-        push(tree, block, block.pushed, block.motion, k, changed(block.x[(t + 1) * n + k], x))
+        felt = felt_by(frame, block.pushed, block.motion, k)
+        push(frame, block.pushed, block.motion, k, changed(block.x[(t + 1) * n + k], x))
         return tried(block.start[k], x, block.D[k], block.soft[k], felt)
     y, own = block.start[k], block.own[k]
     for p in range(own, block.first[k + 1]):
@@ -131,13 +132,14 @@ def trial(tree, params, work, block, t, k):
 
 
 @sweep
-def margin_of(tree, params, work, block, t, k):
+def margin_of(frame, t, k):
     """Margin and code of block k in sweep t; of sweep 0 first, then one after the other."""
-    n, y = block.n, trial(tree, params, work, block, t, k)
+    block = frame.block
+    n, y = block.n, trial(frame, t, k)
     x, new = block.x[t * n + k], block.x[(t + 1) * n + k]
     G, D, kind = block.G[block.own[k]], block.D[k], block.kind[k]
     if kind == POINT:
-        if tree.is_cone != 0:
+        if frame.tree.is_cone != 0:
             return cone_margin(x, y, G, block.friction[k], D)
         return pyramid_margin(x, y, G, block.friction[k], D, new)
     if kind == SPIN:
@@ -285,16 +287,18 @@ def is_near(gap, margin):
 
 
 @sweep
-def name_of(block, touch, k):
+def name_of(frame, k):
     """The pair of shapes of a block, or minus one less its tie."""
+    block = frame.block
     if block.kind[k] == BOUNDED:
         return -1.0 - block.source[k]
-    return 1.0 * touch.pair[block.source[k]]
+    return 1.0 * frame.touch.pair[block.source[k]]
 
 
 @sweep
-def seed_of(block, touch, k):
+def seed_of(frame, k):
     """A number that the same candidate has whatever else touches."""
+    block, touch = frame.block, frame.touch
     if block.kind[k] == BOUNDED:
         return 3 * block.source[k]
     i = block.source[k]
@@ -308,19 +312,21 @@ def weight_of(seed, t):
 
 
 @sweep
-def point_record(tree, params, touch, block, record, k):
+def point_record(frame, record, k):
+    tree, params, touch, block = frame.tree, frame.params, frame.touch, frame.block
     i, n, T = block.source[k], block.n, tree.sweeps
     row = tree.pair_row[touch.pair[i]]
     return with_point(
         record, block.active[k], block.x[T * n + k], block.friction[k], 1.0 * tree.is_cone, block.approach[k], touch.gap[i],
-        at_point(tree, touch.restitution, params.pair_restitution, i, row),
+        at_point(frame, touch.restitution, params.pair_restitution, i, row),
         params.pair_baumgarte[row], params.pair_max_push_out_speed[row],
-        params.world_dt[0], weight_of(seed_of(block, touch, k), -1),
+        params.world_dt[0], weight_of(seed_of(frame, k), -1),
     )  # fmt: skip
 
 
 @sweep
-def touch_record(tree, params, work, touch, record, i):
+def touch_record(frame, record, i):
+    tree, params, work, touch = frame.tree, frame.params, frame.work, frame.touch
     p = touch.pair[i]
     row, a, b = tree.pair_row[p], tree.shape_body[tree.pair_a[p]], tree.shape_body[tree.pair_b[p]]
     weight = weight_of(3 * (16 * p + touch.part[i]), -2)
@@ -336,12 +342,13 @@ def touch_record(tree, params, work, touch, record, i):
 
 
 @sweep
-def stop_record(tree, params, state, record):
+def stop_record(frame, record):
+    tree, params = frame.tree, frame.params
     for r in range(3 * tree.n_ties):
-        if tree.tie_kind[r // 3] == JOINT_TIE and is_stop(tree, r):
-            limit, margin = stop_range(tree, params, r)
+        if tree.tie_kind[r // 3] == JOINT_TIE and is_stop(frame, r):
+            limit, margin = stop_range(frame, r)
             record = with_stop(
-                record, state.q[tree.tie_q[r]], limit, margin, params.world_baumgarte[0], params.world_dt[0], -1.0 - r // 3,
+                record, frame.state.q[tree.tie_q[r]], limit, margin, params.world_baumgarte[0], params.world_dt[0], -1.0 - r // 3,
                 weight_of(r, -3),
             )  # fmt: skip
     return record
@@ -358,8 +365,9 @@ def with_pulls(record, speeds, weight):
 
 
 @sweep
-def pull_record(tree, params, state, touch, record):
+def pull_record(frame, record):
     """What stabilisation asks of loops and of mimic joints, as in ties.py, apart from their rates."""
+    tree, params, state, touch = frame.tree, frame.params, frame.state, frame.touch
     still, gain, dt = zero3(params.world_dt[0]), params.world_baumgarte[0], params.world_dt[0]
     for t in range(tree.n_ties):
         kind, i, j = tree.tie_kind[t], tree.tie_a[t], tree.tie_b[t]
@@ -385,41 +393,43 @@ def named(who, bounce, name):
 
 
 @sweep
-def share_record(tree, params, work, touch, block, record):
+def share_record(frame, record):
     """Whether bounces were restrained, by the name of one of them."""
-    who, mass = zero(params.world_dt[0]), mass_of_all(tree, params, work)
+    block = frame.block
+    who, mass = zero(frame.params.world_dt[0]), mass_of_all(frame)
     for k in range(block.n):
         if block.kind[k] == POINT:
-            who = named(who, bounce_at(tree, params, touch, block, k), name_of(block, touch, k))
+            who = named(who, bounce_at(frame, k), name_of(frame, k))
             record = with_cap(
-                record, block.x[tree.sweeps * block.n + k], block.approach[k], block.closing[k], block.b[k],
-                may_push(tree, params, touch, block, k), mass, block.balance[0], weight_of(seed_of(block, touch, k), -5),
+                record, block.x[frame.tree.sweeps * block.n + k], block.approach[k], block.closing[k], block.b[k],
+                may_push(frame, k), mass, block.balance[0], weight_of(seed_of(frame, k), -5),
             )  # fmt: skip
     return with_share(record, block.balance[0], who, weight_of(1, -4))
 
 
 @kernel
-def margins(tree, params, state, work, touch, block, margin):
-    record = empty_record(params.world_dt[0])
-    n, T = block.n, tree.sweeps
+def margins(frame):
+    block = frame.block
+    record = empty_record(frame.params.world_dt[0])
+    n, T = block.n, frame.tree.sweeps
     if n > 0:
         if block.restrained != 0:
-            take_whole(tree, block)
-        no_sums(tree, params, block.pushed, block.motion)
+            take_whole(frame)
+        no_sums(frame, block.pushed, block.motion)
     for t in range(T):
         for k in range(n):
-            name, seed = name_of(block, touch, k), seed_of(block, touch, k)
-            value, code = margin_of(tree, params, work, block, t, k)
+            name, seed = name_of(frame, k), seed_of(frame, k)
+            value, code = margin_of(frame, t, k)
             record = with_margin(record, value, name, 1.0 if t == T - 1 else 0.0, code, weight_of(seed, t))
     for k in range(n):
         record = with_impulse(record, block.x[T * n + k], block.x[(T - 1) * n + k])
         if block.kind[k] == POINT:
-            record = point_record(tree, params, touch, block, record, k)
+            record = point_record(frame, record, k)
     if n > 0 and block.bounces != 0:
-        record = share_record(tree, params, work, touch, block, record)
-    for i in range(touch.n):
-        record = touch_record(tree, params, work, touch, record, i)
-    margin.record[0] = pull_record(tree, params, state, touch, stop_record(tree, params, state, record))
+        record = share_record(frame, record)
+    for i in range(frame.touch.n):
+        record = touch_record(frame, record, i)
+    frame.margin.record[0] = pull_record(frame, stop_record(frame, record))
 
 
 @traced
@@ -440,25 +450,27 @@ def stretched(margin):
 
 
 @sweep
-def stretch_margins(tree, params, margin):
-    for row in range(tree.n_pair_rows):
-        margin.own[row] = params.pair_margin[row]
+def stretch_margins(frame):
+    params = frame.params
+    for row in range(frame.tree.n_pair_rows):
+        frame.margin.own[row] = params.pair_margin[row]
         params.pair_margin[row] = stretched(params.pair_margin[row])
 
 
 @sweep
-def unstretch_margins(tree, params, margin):
-    for row in range(tree.n_pair_rows):
-        params.pair_margin[row] = margin.own[row]
+def unstretch_margins(frame):
+    for row in range(frame.tree.n_pair_rows):
+        frame.params.pair_margin[row] = frame.margin.own[row]
 
 
 @sweep
-def nearer(tree, params, touch, margin):
+def nearer(frame):
     """The candidate nearest to its own margin; springs grow from nothing, and switch nothing on."""
+    tree, touch, margin = frame.tree, frame.touch, frame.margin
     for i in range(touch.n):
         p = touch.pair[i]
         if tree.pair_law[p] == IMPULSE:
             row = tree.pair_row[p]
             margin.record[0] = with_gap(
-                margin.record[0], touch.gap[i], margin.own[row], params.pair_restitution[row], 1.0 * p
+                margin.record[0], touch.gap[i], margin.own[row], frame.params.pair_restitution[row], 1.0 * p
             )

@@ -75,8 +75,9 @@ def rate_bar(S, force):
 
 
 @sweep
-def side_adjoint(tree, params, work, work_bar, multiplier, block, block_bar, k, side, closing_bar):
+def side_adjoint(frame, bar, k, side, closing_bar):
     """Cotangents of a side's rows, of the axes on its path, and of the free rates."""
+    tree, params, work, multiplier, block = frame.tree, frame.params, frame.work, frame.multiplier, frame.block
     body = block.body[side]
     t, D = tree.body_tree[body], tree.most_dofs
     # the answers of both sides on one tree are kept with the first
@@ -86,24 +87,25 @@ def side_adjoint(tree, params, work, work_bar, multiplier, block, block_bar, k, 
     force = together(rows, closing_bar)
     w = zero18(params.world_dt[0])
     if block.root[own] >= 0:
-        w = block_bar.W_root[own]
-        accumulate(block_bar.root, block.root[own], force)
+        w = bar.block.W_root[own]
+        accumulate(bar.block.root, block.root[own], force)
     for j in range(tree.path_length[body]):
         d = tree.path[tree.path_first[body] + j]
-        w = carried_rows(w, work.S[d], block_bar.W[base + d])
-        bars = jacobian_bar(closing_bar, block_bar.free[d], x, multiplier.mu[d], block_bar.W[base + d])
-        accumulate(work_bar.S, d, together(rows, bars))
-        accumulate(block_bar.rate, d, rate_bar(work.S[d], force))
+        w = carried_rows(w, work.S[d], bar.block.W[base + d])
+        bars = jacobian_bar(closing_bar, bar.block.free[d], x, multiplier.mu[d], bar.block.W[base + d])
+        accumulate(bar.work.S, d, together(rows, bars))
+        accumulate(bar.block.rate, d, rate_bar(work.S[d], force))
     return row_motions(closing_bar, work.v[body], work.rise[body], params.world_dt[0], x, multiplier.m[body], w)
 
 
 @sweep
-def sides_adjoint(tree, params, work, work_bar, multiplier, block, block_bar, k, closing_bar):
+def sides_adjoint(frame, bar, k, closing_bar):
+    tree, params, block = frame.tree, frame.params, frame.block
     a, b = zero18(params.world_dt[0]), zero18(params.world_dt[0])
     if block.body[2 * k] < tree.n_bodies:
-        a = side_adjoint(tree, params, work, work_bar, multiplier, block, block_bar, k, 2 * k, closing_bar)
+        a = side_adjoint(frame, bar, k, 2 * k, closing_bar)
     if block.body[2 * k + 1] < tree.n_bodies:
-        b = side_adjoint(tree, params, work, work_bar, multiplier, block, block_bar, k, 2 * k + 1, closing_bar)
+        b = side_adjoint(frame, bar, k, 2 * k + 1, closing_bar)
     return a, b
 
 
@@ -111,46 +113,47 @@ def sides_adjoint(tree, params, work, work_bar, multiplier, block, block_bar, k,
 
 
 @sweep
-def point_adjoint(tree, params, params_bar, work, work_bar, multiplier, touch, touch_bar, block, block_bar, k):
+def point_adjoint(frame, bar, k):
+    tree, params, work, touch, block = frame.tree, frame.params, frame.work, frame.touch, frame.block
     i, dt = block.source[k], params.world_dt[0]
     p = touch.pair[i]
     row, a, b = tree.pair_row[p], tree.shape_body[tree.pair_a[p]], tree.shape_body[tree.pair_b[p]]
     if block.kind[k] == POINT:
         closing_bar, approach_bar, gap, restitution, stabilisation, push_limit, dt_bar = point_demand_adjoint(
             block.closing[k], block.approach[k], touch.gap[i],
-            at_point(tree, touch.restitution, params.pair_restitution, i, row), params.pair_baumgarte[row],
-            params.pair_max_push_out_speed[row], params.pair_margin[row], dt, block_bar.b[k],
+            at_point(frame, touch.restitution, params.pair_restitution, i, row), params.pair_baumgarte[row],
+            params.pair_max_push_out_speed[row], params.pair_margin[row], dt, bar.block.b[k],
         )  # fmt: skip
-        accumulate(touch_bar.gap, i, gap)
-        give_to_point(tree, touch_bar.restitution, params_bar.pair_restitution, i, row, restitution)
-        accumulate(params_bar.pair_baumgarte, row, stabilisation)
-        accumulate(params_bar.pair_max_push_out_speed, row, push_limit)
-        accumulate(params_bar.world_dt, 0, dt_bar)
+        accumulate(bar.touch.gap, i, gap)
+        give_to_point(frame, bar.touch.restitution, bar.params.pair_restitution, i, row, restitution)
+        accumulate(bar.params.pair_baumgarte, row, stabilisation)
+        accumulate(bar.params.pair_max_push_out_speed, row, push_limit)
+        accumulate(bar.params.world_dt, 0, dt_bar)
         if block.restrained != 0:
-            closing_bar = plus(closing_bar, block_bar.closing[k])
-            approach_bar = plus(approach_bar, block_bar.approach[k])
-        bars = sides_adjoint(tree, params, work, work_bar, multiplier, block, block_bar, k, closing_bar)
+            closing_bar = plus(closing_bar, bar.block.closing[k])
+            approach_bar = plus(approach_bar, bar.block.approach[k])
+        bars = sides_adjoint(frame, bar, k, closing_bar)
         if block.bounces != 0:
-            bars = with_approach(work, work_bar, block, k, bars, approach_bar)
+            bars = with_approach(frame, bar, k, bars, approach_bar)
         point, normal = point_rows_adjoint(
             touch.point[i], touch.normal[i], work.pose[tree.reference[a]], work.pose[tree.reference[b]], bars
         )
-        accumulate(touch_bar.point, i, point)
+        accumulate(bar.touch.point, i, point)
     else:
         closing_bar = spin_demand_adjoint(
-            block.closing[k], touch.gap[i], at_point(tree, touch.restitution, params.pair_restitution, i, row),
-            params.pair_margin[row], block_bar.b[k],
+            block.closing[k], touch.gap[i], at_point(frame, touch.restitution, params.pair_restitution, i, row),
+            params.pair_margin[row], bar.block.b[k],
         )  # fmt: skip
         if block.restrained != 0:
-            closing_bar = plus(closing_bar, block_bar.closing[k])
-        bars = sides_adjoint(tree, params, work, work_bar, multiplier, block, block_bar, k, closing_bar)
+            closing_bar = plus(closing_bar, bar.block.closing[k])
+        bars = sides_adjoint(frame, bar, k, closing_bar)
         normal = spin_rows_adjoint(touch.normal[i], bars)
-    accumulate(touch_bar.normal, i, normal)
-    give_to_point(tree, touch_bar.friction, params_bar.pair_friction, i, row, block_bar.friction[k][0])
-    accumulate(params_bar.pair_torsion, row, block_bar.friction[k][1])
-    accumulate(params_bar.pair_rolling, row, block_bar.friction[k][2])
-    accumulate(params_bar.pair_compliance, row, block_bar.give[k][0])
-    accumulate(params_bar.pair_softness, row, block_bar.give[k][1])
+    accumulate(bar.touch.normal, i, normal)
+    give_to_point(frame, bar.touch.friction, bar.params.pair_friction, i, row, bar.block.friction[k][0])
+    accumulate(bar.params.pair_torsion, row, bar.block.friction[k][1])
+    accumulate(bar.params.pair_rolling, row, bar.block.friction[k][2])
+    accumulate(bar.params.pair_compliance, row, bar.block.give[k][0])
+    accumulate(bar.params.pair_softness, row, bar.block.give[k][1])
 
 
 @traced
@@ -160,36 +163,35 @@ def displacement(bar):
 
 
 @sweep
-def loop_adjoint(
-    tree, params, params_bar, work, work_bar, multiplier, touch, touch_bar, block, block_bar, k
-):  # fmt: skip
+def loop_adjoint(frame, bar, k):
+    tree, params, work, touch, block = frame.tree, frame.params, frame.work, frame.touch, frame.block
     t, dt = block.source[k], params.world_dt[0]
     i, j = tree.tie_a[t], tree.tie_b[t]
     a, b = block.body[2 * k], block.body[2 * k + 1]
-    closing_bar = block_bar.b[k]
+    closing_bar = bar.block.b[k]
     if block.restrained != 0:
-        closing_bar = plus(closing_bar, block_bar.closing[k])
-    bars = sides_adjoint(tree, params, work, work_bar, multiplier, block, block_bar, k, closing_bar)
+        closing_bar = plus(closing_bar, bar.block.closing[k])
+    bars = sides_adjoint(frame, bar, k, closing_bar)
     if tree.tie_kind[t] == CONNECT:
         A_bar, B_bar = moved_connect_rows_adjoint(
             touch.shape[i], touch.shape[j], work.pose[tree.reference[a]], work.pose[tree.reference[b]], bars
         )
-        accumulate(touch_bar.shape, i, A_bar)
-        accumulate(touch_bar.shape, j, B_bar)
+        accumulate(bar.touch.shape, i, A_bar)
+        accumulate(bar.touch.shape, j, B_bar)
         A_pose, B_pose, stabilisation, dt_bar = connect_demand_adjoint(
-            block.closing[k], touch.shape[i], touch.shape[j], params.world_baumgarte[0], dt, block_bar.b[k]
+            block.closing[k], touch.shape[i], touch.shape[j], params.world_baumgarte[0], dt, bar.block.b[k]
         )
         A_bar, B_bar = displacement(A_pose), displacement(B_pose)
     else:
         A_bar, B_bar, stabilisation, dt_bar = moved_weld_demand_adjoint(
-            block.closing[k], touch.shape[i], touch.shape[j], params.world_baumgarte[0], dt, block_bar.b[k]
+            block.closing[k], touch.shape[i], touch.shape[j], params.world_baumgarte[0], dt, bar.block.b[k]
         )
-    accumulate(touch_bar.shape, i, A_bar)
-    accumulate(touch_bar.shape, j, B_bar)
-    accumulate(params_bar.world_baumgarte, 0, stabilisation)
-    accumulate(params_bar.world_dt, 0, dt_bar)
-    accumulate(params_bar.world_compliance, 0, block_bar.give[k][0])
-    accumulate(params_bar.world_softness, 0, block_bar.give[k][1])
+    accumulate(bar.touch.shape, i, A_bar)
+    accumulate(bar.touch.shape, j, B_bar)
+    accumulate(bar.params.world_baumgarte, 0, stabilisation)
+    accumulate(bar.params.world_dt, 0, dt_bar)
+    accumulate(bar.params.world_compliance, 0, bar.block.give[k][0])
+    accumulate(bar.params.world_softness, 0, bar.block.give[k][1])
 
 
 @traced
@@ -204,56 +206,56 @@ def times2(a, b):
 
 
 @sweep
-def joint_row_adjoint(
-    tree, params, params_bar, state, state_bar, multiplier, block, block_bar, k, r, weight, weight2, closing, x, b_bar,
-    more, low_bar, high_bar, w
-):  # fmt: skip
+def joint_row_adjoint(frame, bar, k, r, weight, weight2, closing, x, b_bar, more, low_bar, high_bar, w):
     """`more` is what the closing velocity received besides."""
+    tree, params, state = frame.tree, frame.params, frame.state
     kind, i, d, q, dt = tree.tie_row[r], tree.tie_frame[r], tree.tie_dof[r], tree.tie_q[r], params.world_dt[0]
     closing_bar = plus(b_bar, more)
-    if is_stop(tree, r):
-        limit, margin = stop_range(tree, params, r)
+    if is_stop(frame, r):
+        limit, margin = stop_range(frame, r)
         q_bar, own_bar, limit_bar, stabilisation, dt_bar = stop_demand_adjoint(
             state.q[q], closing, limit, params.world_baumgarte[0], margin, dt, b_bar
         )
         closing_bar = plus(own_bar, more)
-        accumulate(state_bar.q, q, q_bar)
-        accumulate(params_bar.joint_limit, i, limit_bar)
-        accumulate(params_bar.world_baumgarte, 0, stabilisation)
-        accumulate(params_bar.world_dt, 0, dt_bar)
+        accumulate(bar.state.q, q, q_bar)
+        accumulate(bar.params.joint_limit, i, limit_bar)
+        accumulate(bar.params.world_baumgarte, 0, stabilisation)
+        accumulate(bar.params.world_dt, 0, dt_bar)
     elif kind == MIMIC_ROW:
         q2, d2 = tree.tie_q2[r], tree.tie_dof2[r]
         q_bar, own_bar, q2_bar, mimic, stabilisation, dt_bar = mimic_demand_adjoint(
             state.q[q], closing, state.q[q2], params.joint_mimic[i], params.world_baumgarte[0], dt, b_bar
         )
         closing_bar = plus(own_bar, more)
-        accumulate(state_bar.q, q, q_bar)
-        accumulate(state_bar.q, q2, q2_bar)
-        accumulate(params_bar.joint_mimic, i, mimic)
-        accumulate(params_bar.joint_mimic, i, ratio_bar(closing_bar, block_bar.free[d2], x, multiplier.mu[d2], w))
-        accumulate(params_bar.world_baumgarte, 0, stabilisation)
-        accumulate(params_bar.world_dt, 0, dt_bar)
-        accumulate(block_bar.rate, d2, times2(weight2, closing_bar))
+        accumulate(bar.state.q, q, q_bar)
+        accumulate(bar.state.q, q2, q2_bar)
+        accumulate(bar.params.joint_mimic, i, mimic)
+        accumulate(bar.params.joint_mimic, i, ratio_bar(closing_bar, bar.block.free[d2], x, frame.multiplier.mu[d2], w))
+        accumulate(bar.params.world_baumgarte, 0, stabilisation)
+        accumulate(bar.params.world_dt, 0, dt_bar)
+        accumulate(bar.block.rate, d2, times2(weight2, closing_bar))
     else:
         friction, dt_bar = friction_bounds_adjoint(params.joint_friction[i], dt, (low_bar, high_bar))
-        accumulate(params_bar.joint_friction, i, friction)
-        accumulate(params_bar.world_dt, 0, dt_bar)
-    accumulate(block_bar.rate, d, times2(weight, closing_bar))
+        accumulate(bar.params.joint_friction, i, friction)
+        accumulate(bar.params.world_dt, 0, dt_bar)
+    accumulate(bar.block.rate, d, times2(weight, closing_bar))
 
 
 @sweep
-def followed(tree, block, block_bar, k, r):
+def followed(frame, bar, k, r):
     """W of a block at the joint that row r follows; any number where it follows none."""
+    tree = frame.tree
     d = tree.tie_dof2[r]
     if d < 0:
-        return block_bar.b[k]
-    side = side_of_dof(tree, block, k, d)
-    return block_bar.W[side * tree.most_dofs + d - tree.tree_dof[tree.body_tree[block.body[side]]]]
+        return bar.block.b[k]
+    side = side_of_dof(frame, k, d)
+    return bar.block.W[side * tree.most_dofs + d - tree.tree_dof[tree.body_tree[frame.block.body[side]]]]
 
 
 @sweep
-def side_of_dof(tree, block, k, d):
+def side_of_dof(frame, k, d):
     """The side whose tree has a degree of freedom; the answers of two sides on one tree are kept with the first."""
+    tree, block = frame.tree, frame.block
     a, b = 2 * k, 2 * k + 1
     t = tree.body_tree[block.body[a]]
     if block.root[b] == IN_FIRST or (t < tree.n_trees and tree.tree_dof[t] <= d and d < tree.tree_dof[t + 1]):
@@ -262,7 +264,8 @@ def side_of_dof(tree, block, k, d):
 
 
 @sweep
-def joints_adjoint(tree, params, params_bar, state, state_bar, multiplier, block, block_bar, k):
+def joints_adjoint(frame, bar, k):
+    tree, block = frame.tree, frame.block
     r = 3 * block.source[k]
     weight, weight2, closing, x = (
         block.weight[k],
@@ -270,27 +273,21 @@ def joints_adjoint(tree, params, params_bar, state, state_bar, multiplier, block
         block.closing[k],
         block.x[tree.sweeps * block.n + k],
     )
-    b, low, high = block_bar.b[k], block_bar.low[k], block_bar.high[k]
-    more = zero3(params.world_dt[0])
+    b, low, high = bar.block.b[k], bar.block.low[k], bar.block.high[k]
+    more = zero3(frame.params.world_dt[0])
     if block.restrained != 0:
-        more = block_bar.closing[k]
+        more = bar.block.closing[k]
     if tree.tie_row[r] != NO_ROW:
-        joint_row_adjoint(
-            tree, params, params_bar, state, state_bar, multiplier, block, block_bar, k, r, weight[0], weight2[0], closing[0],
-            x[0], b[0], more[0], low[0], high[0], followed(tree, block, block_bar, k, r)[0],
-        )  # fmt: skip
+        joint_row_adjoint(frame, bar, k, r, weight[0], weight2[0], closing[0],
+            x[0], b[0], more[0], low[0], high[0], followed(frame, bar, k, r)[0])  # fmt: skip
     if tree.tie_row[r + 1] != NO_ROW:
-        joint_row_adjoint(
-            tree, params, params_bar, state, state_bar, multiplier, block, block_bar, k, r + 1, weight[1], weight2[1],
-            closing[1], x[1], b[1], more[1], low[1], high[1], followed(tree, block, block_bar, k, r + 1)[1],
-        )  # fmt: skip
+        joint_row_adjoint(frame, bar, k, r + 1, weight[1], weight2[1],
+            closing[1], x[1], b[1], more[1], low[1], high[1], followed(frame, bar, k, r + 1)[1])  # fmt: skip
     if tree.tie_row[r + 2] != NO_ROW:
-        joint_row_adjoint(
-            tree, params, params_bar, state, state_bar, multiplier, block, block_bar, k, r + 2, weight[2], weight2[2],
-            closing[2], x[2], b[2], more[2], low[2], high[2], followed(tree, block, block_bar, k, r + 2)[2],
-        )  # fmt: skip
-    accumulate(params_bar.world_compliance, 0, block_bar.give[k][0])
-    accumulate(params_bar.world_softness, 0, block_bar.give[k][1])
+        joint_row_adjoint(frame, bar, k, r + 2, weight[2], weight2[2],
+            closing[2], x[2], b[2], more[2], low[2], high[2], followed(frame, bar, k, r + 2)[2])  # fmt: skip
+    accumulate(bar.params.world_compliance, 0, bar.block.give[k][0])
+    accumulate(bar.params.world_softness, 0, bar.block.give[k][1])
 
 
 # free bodies: their six rates are the motion of the body in other words ---------------------------------------------------
@@ -320,15 +317,16 @@ def six_of(field, d):
 
 
 @sweep
-def free_adjoint(tree, work, work_bar, block, block_bar, b):
-    d = tree.dof[b]
-    force, rates = moved_free_motion_adjoint(work.pose[b], work.arm[b], six_of(block_bar.free, d), block_bar.root[b])
-    accumulate(work_bar.pose, b, force)
+def free_adjoint(frame, bar, b):
+    work = frame.work
+    d = frame.tree.dof[b]
+    force, rates = moved_free_motion_adjoint(work.pose[b], work.arm[b], six_of(bar.block.free, d), bar.block.root[b])
+    accumulate(bar.work.pose, b, force)
     for k in range(6):
-        accumulate(block_bar.rate, d + k, rates[k])
+        accumulate(bar.block.rate, d + k, rates[k])
     accumulate(
-        work_bar.pose, b,
-        moved_free_rates_adjoint(work.pose[b], work.arm[b], block.motion[b], six_of(work_bar.kick, d)),
+        bar.work.pose, b,
+        moved_free_rates_adjoint(work.pose[b], work.arm[b], frame.block.motion[b], six_of(bar.work.kick, d)),
     )  # fmt: skip
 
 
@@ -338,72 +336,69 @@ def free_rate_reverse(qdd, dt, bar):
 
 
 @sweep
-def prepare(tree, params, state, work, block_bar):
+def prepare(frame, bar):
+    tree, params = frame.tree, frame.params
     for b in range(tree.n_bodies + 1):
-        block_bar.root[b] = zero6(params.world_dt[0])
+        bar.block.root[b] = zero6(params.world_dt[0])
     for d in range(tree.n_dofs):
-        block_bar.free[d] = advanced(state.qd[d], work.qdd[d], params.world_dt[0])
-        block_bar.rate[d] = zero(params.world_dt[0])
+        bar.block.free[d] = advanced(frame.state.qd[d], frame.work.qdd[d], params.world_dt[0])
+        bar.block.rate[d] = zero(params.world_dt[0])
 
 
 @kernel
-def ties_adjoint(
-    tree, params, params_bar, state, state_bar, work, work_bar, multiplier, touch, touch_bar, block, block_bar
-):  # fmt: skip
+def ties_adjoint(frame, bar):
+    block = frame.block
     for k in range(block.n):
         if block.kind[k] == BOUNDED:
-            if tree.tie_kind[block.source[k]] == JOINT_TIE:
-                joints_adjoint(tree, params, params_bar, state, state_bar, multiplier, block, block_bar, k)
+            if frame.tree.tie_kind[block.source[k]] == JOINT_TIE:
+                joints_adjoint(frame, bar, k)
             else:
-                loop_adjoint(
-                    tree, params, params_bar, work, work_bar, multiplier, touch, touch_bar, block, block_bar, k
-                )
+                loop_adjoint(frame, bar, k)
 
 
 @kernel
-def rows_adjoint(
-    tree, params, params_bar, state, state_bar, work, work_bar, multiplier, touch, touch_bar, block, block_bar
-):  # fmt: skip
+def rows_adjoint(frame, bar):
     """Adds to everything but the tables of blocks."""
-    prepare(tree, params, state, work, block_bar)
+    tree, block = frame.tree, frame.block
+    prepare(frame, bar)
     if tree.n_ties != 0:
-        ties_adjoint(
-            tree, params, params_bar, state, state_bar, work, work_bar, multiplier, touch, touch_bar, block, block_bar
-        )
+        ties_adjoint(frame, bar)
     for k in range(block.n):
         if block.kind[k] != BOUNDED:
-            point_adjoint(tree, params, params_bar, work, work_bar, multiplier, touch, touch_bar, block, block_bar, k)
+            point_adjoint(frame, bar, k)
     for b in range(tree.n_bodies):
         if tree.kind[b] == FREE:
-            free_adjoint(tree, work, work_bar, block, block_bar, b)
+            free_adjoint(frame, bar, b)
     for d in range(tree.n_dofs):
-        accumulate(state_bar.qd, d, block_bar.rate[d])
-        qdd_bar, dt_bar = free_rate_reverse(work.qdd[d], params.world_dt[0], block_bar.rate[d])
-        accumulate(work_bar.qdd, d, qdd_bar)
-        accumulate(params_bar.world_dt, 0, dt_bar)
+        accumulate(bar.state.qd, d, bar.block.rate[d])
+        qdd_bar, dt_bar = free_rate_reverse(frame.work.qdd[d], frame.params.world_dt[0], bar.block.rate[d])
+        accumulate(bar.work.qdd, d, qdd_bar)
+        accumulate(bar.params.world_dt, 0, dt_bar)
 
 
 @sweep
-def impulse_cotangents(tree, params, multiplier, block, block_bar):
+def impulse_cotangents(frame, bar):
     """x_bar = J lambda, of the last impulses."""
+    multiplier, block = frame.multiplier, frame.block
     for k in range(block.n):
-        if block.kind[k] == BOUNDED and tree.tie_kind[block.source[k]] == JOINT_TIE:
+        if block.kind[k] == BOUNDED and frame.tree.tie_kind[block.source[k]] == JOINT_TIE:
             r, w, o = 3 * block.source[k], block.weight[k], block.weight2[k]
-            block_bar.x[k] = (
-                felt_at(tree, params, multiplier, r, w[0], o[0]),
-                felt_at(tree, params, multiplier, r + 1, w[1], o[1]),
-                felt_at(tree, params, multiplier, r + 2, w[2], o[2]),
+            bar.block.x[k] = (
+                felt_at(frame, r, w[0], o[0]),
+                felt_at(frame, r + 1, w[1], o[1]),
+                felt_at(frame, r + 2, w[2], o[2]),
             )
         else:
             a, b = block.body[2 * k], block.body[2 * k + 1]
-            block_bar.x[k] = felt_by_rows(block.rows[2 * k], multiplier.m[a], block.rows[2 * k + 1], multiplier.m[b])
+            bar.block.x[k] = felt_by_rows(block.rows[2 * k], multiplier.m[a], block.rows[2 * k + 1], multiplier.m[b])
 
 
 @sweep
-def felt_at(tree, params, multiplier, r, weight, weight2):
+def felt_at(frame, r, weight, weight2):
+    tree, multiplier = frame.tree, frame.multiplier
     d, d2 = tree.tie_dof[r], tree.tie_dof2[r]
     if d < 0:
-        return zero(params.world_dt[0])
+        return zero(frame.params.world_dt[0])
     mu = multiplier.mu[d]
     mu2 = zero(mu)
     if d2 >= 0:

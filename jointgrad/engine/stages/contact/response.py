@@ -38,8 +38,9 @@ def free_rates(pose, arm, m):
 
 
 @inlined
-def push(tree, block, pushed, motion, k, x):
+def push(frame, pushed, motion, k, x):
     """Add a block's impulses to the efforts at joints and the motions of roots."""
+    tree, block = frame.tree, frame.block
     for side in range(2 * k, 2 * k + 2):
         first = tree.path_first[block.body[side]]
         for j in range(block.fork[side], tree.path_length[block.body[side]]):
@@ -49,8 +50,9 @@ def push(tree, block, pushed, motion, k, x):
 
 
 @sweep
-def no_sums(tree, params, pushed, motion):
+def no_sums(frame, pushed, motion):
     """No efforts at joints, no motions of roots."""
+    tree, params = frame.tree, frame.params
     for d in range(tree.n_dofs):
         pushed[d] = zero(params.world_dt[0])
     for b in range(tree.n_bodies + 1):
@@ -58,16 +60,18 @@ def no_sums(tree, params, pushed, motion):
 
 
 @sweep
-def sum_pushes(tree, params, block):
+def sum_pushes(frame):
     """The sums of the last impulses."""
-    no_sums(tree, params, block.pushed, block.motion)
+    block = frame.block
+    no_sums(frame, block.pushed, block.motion)
     for k in range(block.n):
-        push(tree, block, block.pushed, block.motion, k, block.x[tree.sweeps * block.n + k])
+        push(frame, block.pushed, block.motion, k, block.x[frame.tree.sweeps * block.n + k])
 
 
 @sweep
-def joint_rates(tree, work, block, b):
+def joint_rates(frame, b):
     """What the sums add to the rates of a body's joint."""
+    tree, work, block = frame.tree, frame.work, frame.block
     motion = block.motion[tree.parent[b]]
     for d in range(tree.dof[b], tree.dof[b] + tree.n_dof[b]):
         work.kick[d], motion = accelerate(work.S[d], work.U[d], work.D_inv[d], block.pushed[d], motion)
@@ -75,23 +79,25 @@ def joint_rates(tree, work, block, b):
 
 
 @sweep
-def rates(tree, work, block):
+def rates(frame):
     """The same of all bodies."""
+    tree, work = frame.tree, frame.work
     for b in range(tree.n_bodies):
         if tree.kind[b] == FREE:
-            own = free_rates(work.pose[b], work.arm[b], block.motion[b])
+            own = free_rates(work.pose[b], work.arm[b], frame.block.motion[b])
             for e in range(6):
                 work.kick[tree.dof[b] + e] = own[e]
         else:
-            joint_rates(tree, work, block, b)
+            joint_rates(frame, b)
 
 
 # the reverse: who answers what ------------------------------------------------------------------------------------------
 
 
 @inlined
-def effort_at(tree, params, block, side, d):
+def effort_at(frame, side, d):
     """What a side's rows leave at any joint of its tree: nothing off its paths."""
+    tree, block = frame.tree, frame.block
     place, L = tree.place[d], tree.most_path
     body = block.body[side]
     if place < tree.path_length[body] and tree.path[tree.path_first[body] + place] == d:
@@ -101,7 +107,7 @@ def effort_at(tree, params, block, side, d):
         body = block.body[other]
         if place < tree.path_length[body] and tree.path[tree.path_first[body] + place] == d:
             return block.effort[other * L + place]
-    return zero3(params.world_dt[0])
+    return zero3(frame.params.world_dt[0])
 
 
 @traced
@@ -112,21 +118,22 @@ def answered(S, U, D_inv, effort, rows):
 
 
 @inlined
-def answers(tree, params, work, block, block_bar, side, t):
+def answers(frame, bar, side, t):
     """Y: rates of every joint of the tree for unit impulses of a side's rows."""
+    tree, work = frame.tree, frame.work
     n, base = tree.n_bodies, side * tree.most_dofs - tree.tree_dof[t]
-    block_bar.Y_body[n] = zero18(params.world_dt[0])
+    bar.block.Y_body[n] = zero18(frame.params.world_dt[0])
     for i in range(tree.tree_first[t], tree.tree_first[t + 1]):
         b = tree.tree_body[i]
         if tree.kind[b] == FREE:
-            block_bar.Y_body[b] = block.answer[side]
+            bar.block.Y_body[b] = frame.block.answer[side]
         else:
-            rows = block_bar.Y_body[tree.parent[b]]
+            rows = bar.block.Y_body[tree.parent[b]]
             for d in range(tree.dof[b], tree.dof[b] + tree.n_dof[b]):
-                block_bar.Y[base + d], rows = answered(
-                    work.S[d], work.U[d], work.D_inv[d], effort_at(tree, params, block, side, d), rows
+                bar.block.Y[base + d], rows = answered(
+                    work.S[d], work.U[d], work.D_inv[d], effort_at(frame, side, d), rows
                 )
-            block_bar.Y_body[b] = rows
+            bar.block.Y_body[b] = rows
 
 
 @traced
@@ -144,8 +151,9 @@ def mixed_rows(w, S, rows):
 
 
 @inlined
-def side_on(tree, block, s, t):
+def side_on(frame, s, t):
     """The side of block s that is on tree t, or -1."""
+    tree, block = frame.tree, frame.block
     if tree.body_tree[block.body[2 * s]] == t:
         return 2 * s
     if tree.body_tree[block.body[2 * s + 1]] == t:
@@ -154,43 +162,47 @@ def side_on(tree, block, s, t):
 
 
 @inlined
-def mix_with(tree, block, block_bar, S, side, other, t):
+def mix_with(frame, bar, S, side, other, t):
     """Add S Y^T of one coupling to W."""
+    tree = frame.tree
     D, first = tree.most_dofs, tree.tree_dof[t]
     for d in range(tree.tree_dof[t + 1] - first):
-        block_bar.W[side * D + d] = mixed(block_bar.W[side * D + d], S, block_bar.Y[other * D + d])
+        bar.block.W[side * D + d] = mixed(bar.block.W[side * D + d], S, bar.block.Y[other * D + d])
     if tree.tree_root[t] >= 0:
-        block_bar.W_root[side] = mixed_rows(block_bar.W_root[side], S, block.answer[other])
+        bar.block.W_root[side] = mixed_rows(bar.block.W_root[side], S, frame.block.answer[other])
 
 
 @inlined
-def mixtures_of(tree, params, block, block_bar, side, t):
+def mixtures_of(frame, bar, side, t):
     """W = S Y^T for a side's rows."""
+    tree, params, block = frame.tree, frame.params, frame.block
     k, D = side // 2, tree.most_dofs
     for d in range(tree.tree_dof[t + 1] - tree.tree_dof[t]):
-        block_bar.W[side * D + d] = zero3(params.world_dt[0])
-    block_bar.W_root[side] = zero18(params.world_dt[0])
+        bar.block.W[side * D + d] = zero3(params.world_dt[0])
+    bar.block.W_root[side] = zero18(params.world_dt[0])
     for p in range(block.first[k], block.first[k + 1]):
-        other = side_on(tree, block, block.other[p], t)
+        other = side_on(frame, block.other[p], t)
         if other >= 0:
-            mix_with(tree, block, block_bar, block_bar.A[p], side, other, t)
+            mix_with(frame, bar, bar.block.A[p], side, other, t)
 
 
 @sweep
-def all_answers(tree, params, work, block, block_bar):
-    list_members(tree, block)
-    for t in range(tree.n_trees):
+def all_answers(frame, bar):
+    block = frame.block
+    list_members(frame)
+    for t in range(frame.tree.n_trees):
         for i in range(block.member_first[t], block.member_first[t + 1]):
-            answers(tree, params, work, block, block_bar, block.member[i], t)
+            answers(frame, bar, block.member[i], t)
 
 
 @kernel
-def mixtures(tree, params, work, block, block_bar):
-    """Y and W of all sides, from block_bar.A."""
-    all_answers(tree, params, work, block, block_bar)
-    for t in range(tree.n_trees):
+def mixtures(frame, bar):
+    """Y and W of all sides, from bar.block.A."""
+    block = frame.block
+    all_answers(frame, bar)
+    for t in range(frame.tree.n_trees):
         for i in range(block.member_first[t], block.member_first[t + 1]):
-            mixtures_of(tree, params, block, block_bar, block.member[i], t)
+            mixtures_of(frame, bar, block.member[i], t)
 
 
 # inertia ----------------------------------------------------------------------------------------------------------------
@@ -275,80 +287,84 @@ moved_inertia_adjoint = adjoint(moved_inertia, "delta I_body", at_zero="delta")
 
 
 @sweep
-def composites(tree, params, work, block_bar, t):
+def composites(frame, bar, t):
+    tree = frame.tree
     for i in range(tree.tree_first[t], tree.tree_first[t + 1]):
         b = tree.tree_body[i]
-        block_bar.composite[b] = work.I[b]
-        block_bar.composite_bar[b] = zero10(params.world_dt[0])
+        bar.block.composite[b] = frame.work.I[b]
+        bar.block.composite_bar[b] = zero10(frame.params.world_dt[0])
     for i in range(tree.tree_first[t + 1] - 1, tree.tree_first[t] - 1, -1):
         b = tree.tree_body[i]
         if tree.parent[b] < tree.n_bodies:
-            accumulate(block_bar.composite, tree.parent[b], block_bar.composite[b])
+            accumulate(bar.block.composite, tree.parent[b], bar.block.composite[b])
 
 
 @sweep
-def pull_root(tree, params, work, work_bar, multiplier, block, block_bar, t):
+def pull_root(frame, bar, t):
+    tree, work, block = frame.tree, frame.work, frame.block
     root = tree.tree_root[t]
-    I = block_bar.composite[root]
-    bar = inertia_of_dyad(I, block.motion[root], multiplier.m[root])
+    I = bar.block.composite[root]
+    I_bar = inertia_of_dyad(I, block.motion[root], frame.multiplier.m[root])
     for i in range(block.member_first[t], block.member_first[t + 1]):
         side = block.member[i]
-        bar = plus(bar, root_pull(I, block.answer[side], block_bar.W_root[side]))
-    accumulate(block_bar.composite_bar, root, bar)
+        I_bar = plus(I_bar, root_pull(I, block.answer[side], bar.block.W_root[side]))
+    accumulate(bar.block.composite_bar, root, I_bar)
     d = tree.dof[root]
-    armature, force = own_armature_adjoint(work.armature[d], work.pose[root], work.pose[tree.reference[root]], bar)
-    accumulate(work_bar.armature, d, armature)
-    accumulate(work_bar.pose, root, force)
+    armature, force = own_armature_adjoint(work.armature[d], work.pose[root], work.pose[tree.reference[root]], I_bar)
+    accumulate(bar.work.armature, d, armature)
+    accumulate(bar.work.pose, root, force)
 
 
 @inlined
-def pull_joint(tree, params, work, work_bar, multiplier, block, block_bar, t, b, i):
+def pull_joint(frame, bar, t, b, i):
     """M_bar between a degree of freedom i of body b and all on its path, pulled back to axes and composite inertia."""
+    tree, work, multiplier, block = frame.tree, frame.work, frame.multiplier, frame.block
     D, first, root = tree.most_dofs, tree.tree_dof[t], tree.tree_root[t]
-    F = weight_times(block_bar.composite[b], work.S[i])
-    f_bar = zero6(params.world_dt[0])
+    F = weight_times(bar.block.composite[b], work.S[i])
+    f_bar = zero6(frame.params.world_dt[0])
     if root >= 0:
         f_bar = root_start(block.motion[root], multiplier.m[root], work.kick[i], multiplier.mu[i])
         for s in range(block.member_first[t], block.member_first[t + 1]):
             side = block.member[s]
-            f_bar = root_more(f_bar, block_bar.W_root[side], block_bar.Y[side * D + i - first])
+            f_bar = root_more(f_bar, bar.block.W_root[side], bar.block.Y[side * D + i - first])
     path = tree.path_first[b]
     for place in range(tree.place[i] + 1):
         j = tree.path[path + place]
         m = pull_start(work.kick[i], work.kick[j], multiplier.mu[i], multiplier.mu[j])
         for s in range(block.member_first[t], block.member_first[t + 1]):
             side = block.member[s] * D - first
-            m = pull_more(m, block_bar.Y[side + i], block_bar.W[side + j])
+            m = pull_more(m, bar.block.Y[side + i], bar.block.W[side + j])
         if i == j:
             m = half(m)
-            accumulate(work_bar.armature, i, m)
-        accumulate(work_bar.S, j, scaled(F, m))
+            accumulate(bar.work.armature, i, m)
+        accumulate(bar.work.S, j, scaled(F, m))
         f_bar = plus_scaled(f_bar, work.S[j], m)
-    S_bar, I_bar = axis_and_inertia(block_bar.composite[b], work.S[i], f_bar)
-    accumulate(work_bar.S, i, S_bar)
-    accumulate(block_bar.composite_bar, b, I_bar)
+    S_bar, I_bar = axis_and_inertia(bar.block.composite[b], work.S[i], f_bar)
+    accumulate(bar.work.S, i, S_bar)
+    accumulate(bar.block.composite_bar, b, I_bar)
 
 
 @kernel
-def inertia_adjoint(tree, params, assembly, assembly_bar, work, work_bar, multiplier, block, block_bar, call):
+def inertia_adjoint(frame, bar):
     """Reads Y and W. Adds to the cotangents of axes, armatures, poses and inertias."""
+    tree, work, block = frame.tree, frame.work, frame.block
     for t in range(tree.n_trees):
         if block.member_first[t + 1] > block.member_first[t]:
-            composites(tree, params, work, block_bar, t)
+            composites(frame, bar, t)
             for i in range(tree.tree_first[t], tree.tree_first[t + 1]):
                 b = tree.tree_body[i]
                 if tree.kind[b] == FREE:
-                    pull_root(tree, params, work, work_bar, multiplier, block, block_bar, t)
+                    pull_root(frame, bar, t)
                 else:
                     for d in range(tree.dof[b], tree.dof[b] + tree.n_dof[b]):
-                        pull_joint(tree, params, work, work_bar, multiplier, block, block_bar, t, b, d)
+                        pull_joint(frame, bar, t, b, d)
             for i in range(tree.tree_first[t], tree.tree_first[t + 1]):
                 b = tree.tree_body[i]
                 if tree.parent[b] < tree.n_bodies:
-                    accumulate(block_bar.composite_bar, b, block_bar.composite_bar[tree.parent[b]])
+                    accumulate(bar.block.composite_bar, b, bar.block.composite_bar[tree.parent[b]])
                 force, I_bar = moved_inertia_adjoint(
-                    work.pose[b], work.arm[b], assembly.inertia[b], block_bar.composite_bar[b]
+                    work.pose[b], work.arm[b], frame.assembly.inertia[b], bar.block.composite_bar[b]
                 )
-                accumulate(work_bar.pose, b, force)
-                if call.wants_params != 0 or tree.n_mass_aims != 0:
-                    accumulate(assembly_bar.inertia, b, I_bar)
+                accumulate(bar.work.pose, b, force)
+                if frame.call.wants_params != 0 or tree.n_mass_aims != 0:
+                    accumulate(bar.assembly.inertia, b, I_bar)

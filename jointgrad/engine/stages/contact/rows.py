@@ -123,11 +123,12 @@ def bounce_of(active, gap, restitution):
 
 
 @sweep
-def point_block(tree, params, work, touch, block, i):
+def point_block(frame, i):
     """Normal and tangents of a point that touches."""
+    tree, params, work, touch, block = frame.tree, frame.params, frame.work, frame.touch, frame.block
     p, dt = touch.pair[i], params.world_dt[0]
     row, a, b = tree.pair_row[p], tree.shape_body[tree.pair_a[p]], tree.shape_body[tree.pair_b[p]]
-    k = open_block(tree, block, POINT, i, a, b)
+    k = open_block(frame, POINT, i, a, b)
     block.rows[2 * k], block.rows[2 * k + 1] = point_rows(
         touch.point[i], touch.normal[i], work.pose[tree.reference[a]], work.pose[tree.reference[b]]
     )
@@ -135,59 +136,62 @@ def point_block(tree, params, work, touch, block, i):
         block.rows[2 * k], work.v[a], work.rise[a], block.rows[2 * k + 1], work.v[b], work.rise[b], dt
     )
     block.approach[k] = approach_of(block.rows[2 * k], work.v[a], block.rows[2 * k + 1], work.v[b])
-    restitution = at_point(tree, touch.restitution, params.pair_restitution, i, row)
+    restitution = at_point(frame, touch.restitution, params.pair_restitution, i, row)
     block.b[k] = point_demand(
         block.closing[k], block.approach[k], touch.gap[i], restitution, params.pair_baumgarte[row],
         params.pair_max_push_out_speed[row], params.pair_margin[row], dt,
     )  # fmt: skip
-    finish(tree, params, work, touch, block, i, k, row, restitution)
+    finish(frame, i, k, row, restitution)
     if any_above(bounce_of(block.active[k], touch.gap[i], restitution), 0.0):
         block.bounces = 1
 
 
 @sweep
-def spin_block(tree, params, work, touch, block, i):
+def spin_block(frame, i):
     """Turning about the normal and the tangents of the same point; it follows the point's own block."""
+    tree, params, work, touch, block = frame.tree, frame.params, frame.work, frame.touch, frame.block
     p, dt = touch.pair[i], params.world_dt[0]
     row, a, b = tree.pair_row[p], tree.shape_body[tree.pair_a[p]], tree.shape_body[tree.pair_b[p]]
-    k = open_block(tree, block, SPIN, i, a, b)
+    k = open_block(frame, SPIN, i, a, b)
     block.rows[2 * k], block.rows[2 * k + 1] = spin_rows(touch.normal[i])
     block.closing[k] = closing(
         block.rows[2 * k], work.v[a], work.rise[a], block.rows[2 * k + 1], work.v[b], work.rise[b], dt
     )
-    restitution = at_point(tree, touch.restitution, params.pair_restitution, i, row)
+    restitution = at_point(frame, touch.restitution, params.pair_restitution, i, row)
     block.b[k] = spin_demand(block.closing[k], touch.gap[i], restitution, params.pair_margin[row])
-    finish(tree, params, work, touch, block, i, k, row, restitution)
+    finish(frame, i, k, row, restitution)
 
 
 @sweep
-def finish(tree, params, work, touch, block, i, k, row, restitution):
+def finish(frame, i, k, row, restitution):
+    params, touch, block = frame.params, frame.touch, frame.block
     block.active[k] = is_touching(touch.gap[i], params.pair_margin[row], restitution)
     block.friction[k] = (
-        at_point(tree, touch.friction, params.pair_friction, i, row), params.pair_torsion[row], params.pair_rolling[row],
+        at_point(frame, touch.friction, params.pair_friction, i, row), params.pair_torsion[row], params.pair_rolling[row],
     )  # fmt: skip
-    looseness = lightness_at(tree, block, k) if block.kind[k] == POINT else zero(params.world_dt[0])
+    looseness = lightness_at(frame, k) if block.kind[k] == POINT else zero(params.world_dt[0])
     block.give[k] = params.pair_compliance[row], params.pair_softness[row], looseness
-    reach_roots(tree, work, block, k)
+    reach_roots(frame, k)
 
 
 @kernel
-def blocks(tree, params, state, work, touch, block):
+def blocks(frame):
+    tree, touch, block = frame.tree, frame.touch, frame.block
     block.n = 0
     block.bounces = block.restrained = 0
     if touch.n != 0:
-        lightnesses(tree, params, work, block)
+        lightnesses(frame)
     if tree.n_ties != 0:
-        tie_blocks(tree, params, state, work, touch, block)
+        tie_blocks(frame)
     for i in range(touch.n):
         p = touch.pair[i]
         if tree.pair_law[p] == IMPULSE:
             if block.n + tree.pair_spins[p] >= tree.most_blocks:
                 touch.is_full = 1
             else:
-                point_block(tree, params, work, touch, block, i)
+                point_block(frame, i)
                 if tree.pair_spins[p] != 0:
-                    spin_block(tree, params, work, touch, block, i)
+                    spin_block(frame, i)
 
 
 # couplings --------------------------------------------------------------------------------------------------------------
@@ -209,13 +213,14 @@ def transposed_block(A):
 
 
 @sweep
-def list_couplings(tree, touch, block):
+def list_couplings(frame):
     """Neighbours of every block in order, and where the same coupling is seen from the other side."""
+    tree, block = frame.tree, frame.block
     n, p, world = block.n, 0, tree.n_trees
-    list_members(tree, block)
+    list_members(frame)
     for k in range(n):
         block.first[k] = p
-        a, b = tree_of(tree, block, 2 * k), tree_of(tree, block, 2 * k + 1)
+        a, b = tree_of(frame, 2 * k), tree_of(frame, 2 * k + 1)
         i = j = i_end = j_end = 0
         if a < world:
             i, i_end = block.member_first[a], block.member_first[a + 1]
@@ -233,7 +238,7 @@ def list_couplings(tree, touch, block):
             if j < j_end and block.member[j] // 2 == s:
                 j += 1
             if p >= tree.most_couplings:
-                touch.is_full = 1
+                frame.touch.is_full = 1
                 block.n = 0
                 return
             block.other[p] = s
@@ -252,8 +257,9 @@ def list_couplings(tree, touch, block):
 
 
 @inlined
-def shared_response(tree, work, block, i, j, A):
+def shared_response(frame, i, j, A):
     """Add to A what sides i and j feel of each other: through a common free root, and through common joints."""
+    tree, block = frame.tree, frame.block
     if block.root[i] >= 0 and block.root[i] == block.root[j]:
         A = with_root(A, block.at_root[i], block.answer[j])
     a, b, L = block.body[i], block.body[j], tree.most_path
@@ -262,49 +268,52 @@ def shared_response(tree, work, block, i, j, A):
     end = min(tree.path_length[a], tree.path_length[b])
     while place < end and tree.path[first_a + place] == tree.path[first_b + place]:
         d = tree.path[first_a + place]
-        A = with_joint(A, block.effort[i * L + place], block.effort[j * L + place], work.D_inv[d])
+        A = with_joint(A, block.effort[i * L + place], block.effort[j * L + place], frame.work.D_inv[d])
         place += 1
     return A
 
 
 @inlined
-def coupling(tree, params, work, block, k, s):
+def coupling(frame, k, s):
     """A between two blocks."""
-    A = zero9(params.world_dt[0])
+    A = zero9(frame.params.world_dt[0])
     for i in range(2 * k, 2 * k + 2):
         for j in range(2 * s, 2 * s + 2):
-            A = shared_response(tree, work, block, i, j, A)
+            A = shared_response(frame, i, j, A)
     return A
 
 
 @inlined
-def own_coupling(tree, params, work, block, k):
+def own_coupling(frame, k):
     """A of a block with itself; leaves block.soft."""
-    A = coupling(tree, params, work, block, k, k)
-    block.soft[k] = softness_of(tree, block, k, A)
+    block = frame.block
+    A = coupling(frame, k, k)
+    block.soft[k] = softness_of(frame, k, A)
     return softened(A, block.soft[k])
 
 
 @kernel
-def couplings(tree, params, work, touch, block):
+def couplings(frame):
     """A, block by block; the upper half is computed, the lower is its mirror image."""
-    list_couplings(tree, touch, block)
+    block = frame.block
+    list_couplings(frame)
     for k in range(block.n):
         for p in range(block.first[k], block.first[k + 1]):
             s = block.other[p]
             if s == k:
-                block.A[p] = own_coupling(tree, params, work, block, k)
+                block.A[p] = own_coupling(frame, k)
             elif s > k:
-                A = coupling(tree, params, work, block, k, s)
+                A = coupling(frame, k, s)
                 block.A[p], block.A[block.mirror[p]] = A, transposed_block(A)
 
 
 @kernel
-def own_couplings(tree, params, work, block):
+def own_couplings(frame):
     """A of every block with itself, where running sums stand for the rest."""
+    block = frame.block
     for k in range(block.n):
         block.first[k] = block.other[k] = block.own[k] = block.mirror[k] = k
-        block.A[k] = own_coupling(tree, params, work, block, k)
+        block.A[k] = own_coupling(frame, k)
     block.first[block.n] = block.n
 
 
@@ -326,9 +335,10 @@ def pulled_along(rows, approach_bar):
 
 
 @sweep
-def with_approach(work, work_bar, block, k, bars, approach_bar):
-    """Reverse of approach_of: cotangents of rows, to which it adds; those of velocities are left in work_bar.v."""
+def with_approach(frame, bar, k, bars, approach_bar):
+    """Reverse of approach_of: cotangents of rows, to which it adds; those of velocities are left in bar.work.v."""
+    work, block = frame.work, frame.block
     a, b = block.body[2 * k], block.body[2 * k + 1]
-    accumulate(work_bar.v, a, pulled_along(block.rows[2 * k], approach_bar))
-    accumulate(work_bar.v, b, pulled_along(block.rows[2 * k + 1], approach_bar))
+    accumulate(bar.work.v, a, pulled_along(block.rows[2 * k], approach_bar))
+    accumulate(bar.work.v, b, pulled_along(block.rows[2 * k + 1], approach_bar))
     return plus_normal(bars[0], approach_bar, work.v[a]), plus_normal(bars[1], approach_bar, work.v[b])

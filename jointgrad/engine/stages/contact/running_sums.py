@@ -49,14 +49,15 @@ def felt_at_root(felt, at_root, motion):
 
 
 @inlined
-def felt_by(tree, params, work, block, pushed, motion, k):
+def felt_by(frame, pushed, motion, k):
     """E p of a block's rows."""
-    felt = zero3(params.world_dt[0])
+    tree, block = frame.tree, frame.block
+    felt = zero3(frame.params.world_dt[0])
     for side in range(2 * k, 2 * k + 2):
         first = tree.path_first[block.body[side]]
         for j in range(block.fork[side], tree.path_length[block.body[side]]):
             d = tree.path[first + j]
-            felt = felt_at_joint(felt, block.effort[side * tree.most_path + j], work.D_inv[d], pushed[d])
+            felt = felt_at_joint(felt, block.effort[side * tree.most_path + j], frame.work.D_inv[d], pushed[d])
         if block.root[side] >= 0:
             felt = felt_at_root(felt, block.at_root[side], motion[block.root[side]])
     return felt
@@ -69,45 +70,47 @@ def tried(start, x, D, soft, felt):
 
 
 @kernel
-def sums(tree, params, work, block):
-    prepare(tree, params, block)
-    no_sums(tree, params, block.pushed, block.motion)
-    n, newest = block.n, zero4(params.world_dt[0])
-    for t in range(tree.sweeps):
+def sums(frame):
+    block = frame.block
+    prepare(frame)
+    no_sums(frame, block.pushed, block.motion)
+    n, newest = block.n, zero4(frame.params.world_dt[0])
+    for t in range(frame.tree.sweeps):
         for k in range(n):
             x = block.x[t * n + k]
-            felt = felt_by(tree, params, work, block, block.pushed, block.motion, k)
+            felt = felt_by(frame, block.pushed, block.motion, k)
             y = tried(block.start[k], x, block.D[k], block.soft[k], felt)
-            newest = clamped(tree, block, k, x, y, newest)
+            newest = clamped(frame, k, x, y, newest)
             if block.hides[k] != 0:
-                keep_side(tree, block, t, k, x, y, newest)
+                keep_side(frame, t, k, x, y, newest)
             block.x[(t + 1) * n + k] = newest
-            push(tree, block, block.pushed, block.motion, k, changed(newest, x))
+            push(frame, block.pushed, block.motion, k, changed(newest, x))
 
 
 # the reverse ------------------------------------------------------------------------------------------------------------
 
 
 @sweep
-def begin(tree, params, work, block, block_bar):
+def begin(frame, bar):
     """The sums as the sweeps left them, none of the cotangents."""
-    nothing = params.world_dt[0]
-    no_sums(tree, params, block_bar.pulled, block_bar.pulled_motion)
+    tree, block = frame.tree, frame.block
+    nothing = frame.params.world_dt[0]
+    no_sums(frame, bar.block.pulled, bar.block.pulled_motion)
     for d in range(tree.n_dofs):
-        block_bar.pushed[d], block_bar.speed[d], block_bar.pulled_speed[d] = (
+        bar.block.pushed[d], bar.block.speed[d], bar.block.pulled_speed[d] = (
             block.pushed[d],
-            work.kick[d],
+            frame.work.kick[d],
             zero(nothing),
         )
     for b in range(tree.n_bodies):
-        block_bar.motion[b] = block.motion[b]
+        bar.block.motion[b] = block.motion[b]
     for k in range(block.n):
-        block_bar.friction[k] = block_bar.low[k] = block_bar.high[k] = block_bar.D[k] = block_bar.e[k] = zero3(nothing)
-        block_bar.A[k], block_bar.soft[k] = zero9(nothing), zero3(nothing)
+        bar.block.friction[k] = bar.block.low[k] = bar.block.high[k] = bar.block.D[k] = bar.block.e[k] = zero3(nothing)
+        bar.block.A[k], bar.block.soft[k] = zero9(nothing), zero3(nothing)
         for side in range(2 * k, 2 * k + 2):
-            block_bar.W_root[side] = zero18(nothing)
+            bar.block.W_root[side] = zero18(nothing)
             for d in range(tree.most_dofs):
-                block_bar.W[side * tree.most_dofs + d] = zero3(nothing)
+                bar.block.W[side * tree.most_dofs + d] = zero3(nothing)
 
 
 # One walk over a block's joints reads the sums of impulses, which still hold the update, and those of cotangents, which do
@@ -125,8 +128,9 @@ def both_at_root(felt, pulls, at_root, motion, pulled):
 
 
 @inlined
-def both_felt_by(tree, params, work, block, block_bar, k):
-    felt = pulls = zero3(params.world_dt[0])
+def both_felt_by(frame, bar, k):
+    tree, block = frame.tree, frame.block
+    felt = pulls = zero3(frame.params.world_dt[0])
     for side in range(2 * k, 2 * k + 2):
         first, root = tree.path_first[block.body[side]], block.root[side]
         for j in range(block.fork[side], tree.path_length[block.body[side]]):
@@ -135,13 +139,13 @@ def both_felt_by(tree, params, work, block, block_bar, k):
                 felt,
                 pulls,
                 block.effort[side * tree.most_path + j],
-                work.D_inv[d],
-                block_bar.pushed[d],
-                block_bar.pulled[d],
+                frame.work.D_inv[d],
+                bar.block.pushed[d],
+                bar.block.pulled[d],
             )
         if root >= 0:
             felt, pulls = both_at_root(
-                felt, pulls, block.at_root[side], block_bar.motion[root], block_bar.pulled_motion[root]
+                felt, pulls, block.at_root[side], bar.block.motion[root], bar.block.pulled_motion[root]
             )
     return felt, pulls
 
@@ -207,84 +211,88 @@ def mixed_root(w, answer, motion, pulled, change, felt_bar):
 
 
 @inlined
-def step_back(tree, block, block_bar, k, change, felt_bar):
+def step_back(frame, bar, k, change, felt_bar):
     """Take an update off the sums, add its cotangents to theirs, and gather W on the way."""
+    tree, block = frame.tree, frame.block
     D, L = tree.most_dofs, tree.most_path
     for side in range(2 * k, 2 * k + 2):
         body, root = block.body[side], block.root[side]
         path, t = tree.path_first[body], tree.body_tree[body]
         for j in range(block.fork[side], tree.path_length[body]):
             d = tree.path[path + j]
-            block_bar.pushed[d], block_bar.pulled[d] = both_at(
-                block.effort[side * L + j], change, felt_bar, block_bar.pushed[d], block_bar.pulled[d]
+            bar.block.pushed[d], bar.block.pulled[d] = both_at(
+                block.effort[side * L + j], change, felt_bar, bar.block.pushed[d], bar.block.pulled[d]
             )
         if t < tree.n_trees and root != IN_FIRST:
             own, first = side * D - tree.tree_dof[t], tree.tree_dof[t]
             if root >= 0:  # whose rates are kept as its motion
                 first += 6
-                block_bar.W_root[side], block_bar.motion[root], block_bar.pulled_motion[root] = mixed_root(
-                    block_bar.W_root[side], block.answer[side], block_bar.motion[root], block_bar.pulled_motion[root], change,
+                bar.block.W_root[side], bar.block.motion[root], bar.block.pulled_motion[root] = mixed_root(
+                    bar.block.W_root[side], block.answer[side], bar.block.motion[root], bar.block.pulled_motion[root], change,
                     felt_bar,
                 )  # fmt: skip
             for d in range(first, tree.tree_dof[t + 1]):
-                block_bar.W[own + d], block_bar.speed[d], block_bar.pulled_speed[d] = mixed_rate(
-                    block_bar.W[own + d],
-                    block_bar.Y[own + d],
-                    block_bar.speed[d],
-                    block_bar.pulled_speed[d],
+                bar.block.W[own + d], bar.block.speed[d], bar.block.pulled_speed[d] = mixed_rate(
+                    bar.block.W[own + d],
+                    bar.block.Y[own + d],
+                    bar.block.speed[d],
+                    bar.block.pulled_speed[d],
                     change,
                     felt_bar,
                 )
 
 
 @sweep
-def undo(tree, params, work, block, block_bar, t, k):
+def undo(frame, bar, t, k):
     """One update backwards."""
+    block = frame.block
     x = block.x[t * block.n + k]
     change = changed(block.x[(t + 1) * block.n + k], x)
-    felt, change_bar = both_felt_by(tree, params, work, block, block_bar, k)
-    e, _ = clamped_reverse(tree, block, block_bar, t, k, plus(block_bar.x[k], change_bar))
+    felt, change_bar = both_felt_by(frame, bar, k)
+    e, _ = clamped_reverse(frame, bar, t, k, plus(bar.block.x[k], change_bar))
     old_bar, D_bar, soft_bar, felt_bar = tried_reverse(
         x, block.D[k], block.soft[k], before_change(felt, block.A[k], block.soft[k], change), e
     )
-    if block.kind[k] == POINT and tree.is_cone != 0:
+    if block.kind[k] == POINT and frame.tree.is_cone != 0:
         old_bar, G_bar = own_cone_change(block.G[k], e, change, old_bar)
     else:
         old_bar, G_bar = own_change(block.G[k], e, change, old_bar)
-    block_bar.x[k] = less(old_bar, change_bar)
-    accumulate(block_bar.e, k, e)
-    accumulate(block_bar.D, k, D_bar)
-    accumulate(block_bar.soft, k, soft_bar)
-    accumulate(block_bar.A, k, G_bar)
-    step_back(tree, block, block_bar, k, change, felt_bar)
+    bar.block.x[k] = less(old_bar, change_bar)
+    accumulate(bar.block.e, k, e)
+    accumulate(bar.block.D, k, D_bar)
+    accumulate(bar.block.soft, k, soft_bar)
+    accumulate(bar.block.A, k, G_bar)
+    step_back(frame, bar, k, change, felt_bar)
 
 
 @sweep
-def own_adjoint(tree, params, block, block_bar, k):
+def own_adjoint(frame, bar, k):
     """What a block's steps and its rows' sight of each other give its own 3 x 3 of A."""
-    block_bar.b[k], D_bar = from_start(block.D[k], block.b[k], block_bar.e[k])
-    A_bar, D_bar = from_coupling(block.D[k], block.A[k], block_bar.A[k], plus(D_bar, block_bar.D[k]))
-    block_bar.A[k] = A_bar
+    tree, block = frame.tree, frame.block
+    bar.block.b[k], D_bar = from_start(block.D[k], block.b[k], bar.block.e[k])
+    A_bar, D_bar = from_coupling(block.D[k], block.A[k], bar.block.A[k], plus(D_bar, bar.block.D[k]))
+    bar.block.A[k] = A_bar
     if block.kind[k] == POINT and tree.is_cone != 0:
-        accumulate(block_bar.A, k, cone_steps_adjoint(block.A[k], block.active[k], D_bar))
+        accumulate(bar.block.A, k, cone_steps_adjoint(block.A[k], block.active[k], D_bar))
     else:
-        accumulate(block_bar.A, k, row_steps_adjoint(block.A[k], block.active[k], D_bar))
-    accumulate(block_bar.soft, k, diagonal_of(block_bar.A[k]))
-    give_adjoint(tree, block, block_bar, k, k, block_bar.soft[k])
-    S = with_mirror(block_bar.A[k], block_bar.A[k])
+        accumulate(bar.block.A, k, row_steps_adjoint(block.A[k], block.active[k], D_bar))
+    accumulate(bar.block.soft, k, diagonal_of(bar.block.A[k]))
+    give_adjoint(frame, bar, k, k, bar.block.soft[k])
+    S = with_mirror(bar.block.A[k], bar.block.A[k])
     for side in range(2 * k, 2 * k + 2):
         t = tree.body_tree[block.body[side]]
         if t < tree.n_trees and block.root[side] != IN_FIRST:
-            mix_with(tree, block, block_bar, S, side, side, t)
+            mix_with(frame, bar, S, side, side, t)
 
 
 @kernel
-def sums_adjoint(tree, params, work, block, block_bar):
-    """Reads block_bar.x. Leaves block_bar.b, give, friction and bounds; Y, W and W_root for the inertias."""
-    all_answers(tree, params, work, block, block_bar)
-    begin(tree, params, work, block, block_bar)
-    for t in range(tree.sweeps - 1, -1, -1):
+def sums_adjoint(frame, bar):
+    """Reads bar.block.x. Leaves bar.block.b, give, friction and bounds; Y, W and W_root for the inertias."""
+    block = frame.block
+    all_answers(frame, bar)
+    begin(frame, bar)
+    for t in range(frame.tree.sweeps - 1, -1, -1):
         for k in range(block.n - 1, -1, -1):
-            undo(tree, params, work, block, block_bar, t, k)
+            undo(frame, bar, t, k)
     for k in range(block.n):
-        own_adjoint(tree, params, block, block_bar, k)
+        own_adjoint(frame, bar, k)

@@ -45,7 +45,8 @@ def smoothed(unsettled, found, most):
 
 
 @sweep
-def settle(tree, params, touch, block):
+def settle(frame):
+    tree, params, touch, block = frame.tree, frame.params, frame.touch, frame.block
     found = zero(params.world_dt[0]), zero(params.world_dt[0])
     most, n, T = zero(params.world_dt[0]), block.n, tree.sweeps
     for k in range(n):
@@ -61,6 +62,6 @@ def settle(tree, params, touch, block):
 
 
 @sweep
-def forget(params, block):
+def forget(frame):
     """Before a motion begins."""
-    block.unsettled[0] = zero3(params.world_dt[0])
+    frame.block.unsettled[0] = zero3(frame.params.world_dt[0])

@@ -48,13 +48,15 @@ def both_ends(limit, margin):
 
 
 @sweep
-def is_stop(tree, r):
+def is_stop(frame, r):
+    tree = frame.tree
     return tree.tie_row[r] == STOP_ROW or tree.tie_row[r] == LOW_ROW or tree.tie_row[r] == HIGH_ROW
 
 
 @sweep
-def stop_range(tree, params, r):
+def stop_range(frame, r):
     """The range that a stop keeps its joint in, and how near to an end it acts."""
+    tree, params = frame.tree, frame.params
     limit, margin = params.joint_limit[tree.tie_frame[r]], params.world_limit_margin[0]
     if tree.tie_row[r] == LOW_ROW:
         return low_end(limit, margin)
@@ -109,13 +111,14 @@ def mimic_row(q, rate, qdd, q2, rate2, qdd2, mimic, stabilisation, dt):
 
 
 @sweep
-def joint_row(tree, params, state, work, r):
+def joint_row(frame, r):
     """One row of a tie between joints."""
+    tree, params, state, work = frame.tree, frame.params, frame.state, frame.work
     kind, i, d, q, dt = tree.tie_row[r], tree.tie_frame[r], tree.tie_dof[r], tree.tie_q[r], params.world_dt[0]
     if kind == NO_ROW:
         return no_row(dt)
-    if is_stop(tree, r):
-        limit, margin = stop_range(tree, params, r)
+    if is_stop(frame, r):
+        limit, margin = stop_range(frame, r)
         return stop_row(state.q[q], state.qd[d], work.qdd[d], limit, params.world_baumgarte[0], margin, dt)
     if kind == MIMIC_ROW:
         q2, d2 = tree.tie_q2[r], tree.tie_dof2[r]
@@ -156,8 +159,9 @@ def taken(S, U, D_inv, rows, own):
 
 
 @sweep
-def own_effort(tree, block, k, d):
+def own_effort(frame, k, d):
     """What the rows of a tie put on a degree of freedom themselves."""
+    tree, block = frame.tree, frame.block
     r = 3 * block.source[k]
     own = zero3(block.weight[k][0])
     if tree.tie_dof[r] == d:
@@ -176,41 +180,44 @@ def own_effort(tree, block, k, d):
 
 
 @sweep
-def joints_along_path(tree, work, block, k, side, rows, last, first):
+def joints_along_path(frame, k, side, rows, last, first):
+    tree, work, block = frame.tree, frame.work, frame.block
     start = tree.path_first[block.body[side]]
     for j in range(last, first - 1, -1):
         d = tree.path[start + j]
         block.effort[side * tree.most_path + j], rows = taken(
-            work.S[d], work.U[d], work.D_inv[d], rows, own_effort(tree, block, k, d)
+            work.S[d], work.U[d], work.D_inv[d], rows, own_effort(frame, k, d)
         )
     return rows
 
 
 @sweep
-def joints_reach_roots(tree, work, block, k):
+def joints_reach_roots(frame, k):
+    tree, block = frame.tree, frame.block
     a, b = 2 * k, 2 * k + 1
     fork, start = block.fork[b], zero18(block.weight[k][0])
-    f = joints_along_path(tree, work, block, k, a, start, tree.path_length[block.body[a]] - 1, fork)
-    g = joints_along_path(tree, work, block, k, b, start, tree.path_length[block.body[b]] - 1, fork)
+    f = joints_along_path(frame, k, a, start, tree.path_length[block.body[a]] - 1, fork)
+    g = joints_along_path(frame, k, b, start, tree.path_length[block.body[b]] - 1, fork)
     if block.root[b] == IN_FIRST:
-        f = joints_along_path(tree, work, block, k, a, plus(f, g), fork - 1, 0)
-    settle(work, block, a, f)
-    settle(work, block, b, g)
+        f = joints_along_path(frame, k, a, plus(f, g), fork - 1, 0)
+    settle(frame, a, f)
+    settle(frame, b, g)
 
 
 @sweep
-def joint_tie(tree, params, state, work, block, t):
+def joint_tie(frame, t):
+    tree, params, block = frame.tree, frame.params, frame.block
     r = 3 * t
-    w0, o0, c0, b0, low0, high0, active0 = joint_row(tree, params, state, work, r)
-    w1, o1, c1, b1, low1, high1, active1 = joint_row(tree, params, state, work, r + 1)
-    w2, o2, c2, b2, low2, high2, active2 = joint_row(tree, params, state, work, r + 2)
+    w0, o0, c0, b0, low0, high0, active0 = joint_row(frame, r)
+    w1, o1, c1, b1, low1, high1, active1 = joint_row(frame, r + 1)
+    w2, o2, c2, b2, low2, high2, active2 = joint_row(frame, r + 2)
     if any_above(most_of(active0, active1, active2), 0.5):
-        k = open_block(tree, block, BOUNDED, t, tree.tie_a[t], tree.tie_b[t])
+        k = open_block(frame, BOUNDED, t, tree.tie_a[t], tree.tie_b[t])
         block.weight[k], block.weight2[k], block.closing[k] = (w0, w1, w2), (o0, o1, o2), (c0, c1, c2)
         block.b[k], block.low[k], block.high[k] = (b0, b1, b2), (low0, low1, low2), (high0, high1, high2)
         block.active[k] = (active0, active1, active2)
         block.give[k] = params.world_compliance[0], params.world_softness[0], zero(params.world_dt[0])
-        joints_reach_roots(tree, work, block, k)
+        joints_reach_roots(frame, k)
 
 
 # loops ------------------------------------------------------------------------------------------------------------------
@@ -266,10 +273,11 @@ def unbounded(anything):
 
 
 @sweep
-def loop_tie(tree, params, work, touch, block, t):
+def loop_tie(frame, t):
+    tree, params, work, touch, block = frame.tree, frame.params, frame.work, frame.touch, frame.block
     i, j, dt = tree.tie_a[t], tree.tie_b[t], params.world_dt[0]
     a, b = tree.shape_body[i], tree.shape_body[j]
-    k = open_block(tree, block, BOUNDED, t, a, b)
+    k = open_block(frame, BOUNDED, t, a, b)
     if tree.tie_kind[t] == CONNECT:
         block.rows[2 * k], block.rows[2 * k + 1] = connect_rows(
             touch.shape[i], touch.shape[j], work.pose[tree.reference[a]], work.pose[tree.reference[b]]
@@ -285,16 +293,17 @@ def loop_tie(tree, params, work, touch, block, t):
         block.b[k] = weld_demand(block.closing[k], touch.shape[i], touch.shape[j], params.world_baumgarte[0], dt)
     block.low[k], block.high[k], block.active[k] = unbounded(dt)
     block.give[k] = params.world_compliance[0], params.world_softness[0], zero(params.world_dt[0])
-    reach_roots(tree, work, block, k)
+    reach_roots(frame, k)
 
 
 @kernel
-def tie_blocks(tree, params, state, work, touch, block):
+def tie_blocks(frame):
+    tree = frame.tree
     for t in range(tree.n_ties):
         if tree.tie_kind[t] == JOINT_TIE:
-            joint_tie(tree, params, state, work, block, t)
+            joint_tie(frame, t)
         else:
-            loop_tie(tree, params, work, touch, block, t)
+            loop_tie(frame, t)
 
 
 # the reverse ------------------------------------------------------------------------------------------------------------

@@ -64,22 +64,22 @@ def overlap_of_trees(reference_a, extent_a, reference_b, extent_b, margin):
 
 
 @sweep
-def place_shapes(tree, params, assembly, work, touch):
+def place_shapes(frame):
+    tree, work, touch = frame.tree, frame.work, frame.touch
     for t in range(tree.n_trees):
-        touch.extent[t] = zero(params.world_dt[0])
+        touch.extent[t] = zero(frame.params.world_dt[0])
     for i in range(tree.n_shapes):
         b = tree.shape_body[i]
-        touch.shape[i] = shape_in_world(work.pose[b], assembly.shape[i])
+        touch.shape[i] = shape_in_world(work.pose[b], frame.assembly.shape[i])
         if b < tree.n_bodies and tree.has_tree_pairs != 0:
             t = tree.body_tree[b]
-            touch.extent[t] = wider(
-                touch.extent[t], touch.shape[i], work.pose[tree.reference[b]], reach_of(tree, params, i)
-            )
+            touch.extent[t] = wider(touch.extent[t], touch.shape[i], work.pose[tree.reference[b]], reach_of(frame, i))
 
 
 @sweep
-def widest_margin(tree, params):
+def widest_margin(frame):
     """Of all pairs: from how far away trees are looked at."""
+    tree, params = frame.tree, frame.params
     margin = zero(params.world_dt[0])
     if tree.has_tree_pairs != 0:
         for row in range(tree.n_pair_rows):
@@ -88,8 +88,9 @@ def widest_margin(tree, params):
 
 
 @sweep
-def trees_may_touch(tree, work, touch, run, margin):
+def trees_may_touch(frame, run, margin):
     """Whether two trees are near each other in some lane; the world, and a tree itself, always are."""
+    tree, work, touch = frame.tree, frame.work, frame.touch
     s, t = tree.run_tree_a[run], tree.run_tree_b[run]
     if s == t or s == tree.n_trees or t == tree.n_trees:
         return True
@@ -101,37 +102,38 @@ def trees_may_touch(tree, work, touch, run, margin):
 
 
 @sweep
-def search(tree, params, touch, kind):
+def search(frame, kind):
     if kind == SPHERE_PLANE:
-        sphere_plane_pairs(tree, params, touch)
+        sphere_plane_pairs(frame)
     elif kind == CAPSULE_PLANE:
-        capsule_plane_pairs(tree, params, touch)
+        capsule_plane_pairs(frame)
     elif kind == BOX_PLANE:
-        box_plane_pairs(tree, params, touch)
+        box_plane_pairs(frame)
     elif kind == SPHERE_SPHERE:
-        sphere_sphere_pairs(tree, params, touch)
+        sphere_sphere_pairs(frame)
     elif kind == CAPSULE_SPHERE:
-        capsule_sphere_pairs(tree, params, touch)
+        capsule_sphere_pairs(frame)
     elif kind == CAPSULE_CAPSULE:
-        capsule_capsule_pairs(tree, params, touch)
+        capsule_capsule_pairs(frame)
     elif kind == BOX_SPHERE:
-        box_sphere_pairs(tree, params, touch)
+        box_sphere_pairs(frame)
     elif kind == BOX_CAPSULE:
-        box_capsule_pairs(tree, params, touch)
+        box_capsule_pairs(frame)
     else:
-        box_box_pairs(tree, params, touch)
+        box_box_pairs(frame)
 
 
 @kernel
-def detection(tree, params, assembly, work, touch):
-    place_shapes(tree, params, assembly, work, touch)
+def detection(frame):
+    tree, touch = frame.tree, frame.touch
+    place_shapes(frame)
     touch.n = 0
-    margin = widest_margin(tree, params)
+    margin = widest_margin(frame)
     for run in range(tree.n_runs):
-        if trees_may_touch(tree, work, touch, run, margin):
+        if trees_may_touch(frame, run, margin):
             touch.first = tree.run_first[run]
             touch.last = tree.run_first[run + 1]
-            search(tree, params, touch, tree.run_kind[run])
+            search(frame, tree.run_kind[run])
 
 
 # the reverse ------------------------------------------------------------------------------------------------------------
@@ -147,35 +149,36 @@ def on_body(pose, reference, shape, force):
 
 
 @sweep
-def search_adjoint(tree, params, params_bar, touch, touch_bar, kind):
+def search_adjoint(frame, bar, kind):
     if kind == SPHERE_PLANE:
-        sphere_plane_pairs_adjoint(tree, params, params_bar, touch, touch_bar)
+        sphere_plane_pairs_adjoint(frame, bar)
     elif kind == CAPSULE_PLANE:
-        capsule_plane_pairs_adjoint(tree, params, params_bar, touch, touch_bar)
+        capsule_plane_pairs_adjoint(frame, bar)
     elif kind == BOX_PLANE:
-        box_plane_pairs_adjoint(tree, params, params_bar, touch, touch_bar)
+        box_plane_pairs_adjoint(frame, bar)
     elif kind == SPHERE_SPHERE:
-        sphere_sphere_pairs_adjoint(tree, params, params_bar, touch, touch_bar)
+        sphere_sphere_pairs_adjoint(frame, bar)
     elif kind == CAPSULE_SPHERE:
-        capsule_sphere_pairs_adjoint(tree, params, params_bar, touch, touch_bar)
+        capsule_sphere_pairs_adjoint(frame, bar)
     elif kind == CAPSULE_CAPSULE:
-        capsule_capsule_pairs_adjoint(tree, params, params_bar, touch, touch_bar)
+        capsule_capsule_pairs_adjoint(frame, bar)
     elif kind == BOX_SPHERE:
-        box_sphere_pairs_adjoint(tree, params, params_bar, touch, touch_bar)
+        box_sphere_pairs_adjoint(frame, bar)
     elif kind == BOX_CAPSULE:
-        box_capsule_pairs_adjoint(tree, params, params_bar, touch, touch_bar)
+        box_capsule_pairs_adjoint(frame, bar)
     else:
-        box_box_pairs_adjoint(tree, params, params_bar, touch, touch_bar)
+        box_box_pairs_adjoint(frame, bar)
 
 
 @kernel
-def detection_adjoint(tree, params, params_bar, assembly_bar, work, work_bar, touch, touch_bar):
+def detection_adjoint(frame, bar):
     """Adds to the cotangents of poses, placements and sizes."""
+    tree, work, touch = frame.tree, frame.work, frame.touch
     for i in range(touch.n):
         touch.first = i
-        search_adjoint(tree, params, params_bar, touch, touch_bar, tree.pair_kind[touch.pair[i]])
+        search_adjoint(frame, bar, tree.pair_kind[touch.pair[i]])
     for i in range(tree.n_shapes):
         b = tree.shape_body[i]
-        pose_bar, shape_bar = on_body(work.pose[b], work.pose[tree.reference[b]], touch.shape[i], touch_bar.shape[i])
-        accumulate(work_bar.pose, b, pose_bar)
-        accumulate(assembly_bar.shape, i, shape_bar)
+        pose_bar, shape_bar = on_body(work.pose[b], work.pose[tree.reference[b]], touch.shape[i], bar.touch.shape[i])
+        accumulate(bar.work.pose, b, pose_bar)
+        accumulate(bar.assembly.shape, i, shape_bar)

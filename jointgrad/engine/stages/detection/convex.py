@@ -92,9 +92,7 @@ def direction_of(A, own_a, B, own_b, row, lines):
     t1 = choose(has_line, cross(e, n), perpendicular(start))
     t2 = cross(n, t1)
     way = sub(element_at(A, own_a, row[1], row[3:12], neg(n)), element_at(B, own_b, row[2], row[12:21], n))
-    h1, h2 = (
-        add(curvature(A, own_a, row[1], neg(n), t), curvature(B, own_b, row[2], n, t)) for t in (t1, t2)
-    )
+    h1, h2 = (add(curvature(A, own_a, row[1], neg(n), t), curvature(B, own_b, row[2], n, t)) for t in (t1, t2))
     d, f1, f2 = dot(n, way), dot(t1, way), dot(t2, way)
     k11, k12, k22 = (detach(k) for k in (dot(t1, h1) + d, dot(t1, h2), dot(t2, h2) + d))
     per = safe_inverse(k11 * k22 - k12 * k12, 1e-48)

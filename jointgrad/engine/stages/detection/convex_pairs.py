@@ -27,9 +27,14 @@ def form_of(kind):
 
 
 @sweep
-def body_of(tree, params, touch, i, lane):
+def body_of(frame, i, lane):
     """Shape i of one environment as cores.py takes it."""
-    kind, size, pose = tree.shape_kind[i], lane_of(params.shape_size[i], lane), lane_of(touch.shape[i], lane)
+    tree = frame.tree
+    kind, size, pose = (
+        tree.shape_kind[i],
+        lane_of(frame.params.shape_size[i], lane),
+        lane_of(frame.touch.shape[i], lane),
+    )
     f = form_of(kind)
     scale = (f[0] * size[0], f[1] * size[1] + f[2] * size[0], f[3] * size[2] + f[4] * size[1])
     count = tree.shape_rows[i] if kind == MESH else (8 if kind == BOX else 2)
@@ -37,18 +42,18 @@ def body_of(tree, params, touch, i, lane):
 
 
 @sweep
-def radius_of(tree, params, i, lane):
+def radius_of(frame, i, lane):
     """Of a sphere or a capsule, about its core."""
-    kind = tree.shape_kind[i]
-    return lane_of(params.shape_size[i], lane)[0] if kind == SPHERE or kind == CAPSULE else 0.0
+    kind = frame.tree.shape_kind[i]
+    return lane_of(frame.params.shape_size[i], lane)[0] if kind == SPHERE or kind == CAPSULE else 0.0
 
 
 @sweep
-def ball_of(tree, body):
+def ball_of(frame, body):
     """Radius of the ball about a body's centre that holds its core."""
     kind, s = body[0], body[3]
     if kind == MESH:
-        return tree.number[body[1] - 1] * max(abs(s[0]), max(abs(s[1]), abs(s[2])))
+        return frame.tree.number[body[1] - 1] * max(abs(s[0]), max(abs(s[1]), abs(s[2])))
     if kind == ELLIPSOID:
         return max(s[0], max(s[1], s[2]))
     if kind == CYLINDER:
@@ -57,16 +62,17 @@ def ball_of(tree, body):
 
 
 @sweep
-def convex_search(tree, params, touch, p, first, slots, lane):
+def convex_search(frame, p, first, lane):
     """Features of one pair in one environment, as rows of geometry from `first` on."""
+    tree = frame.tree
     a, b = tree.pair_a[p], tree.pair_b[p]
-    A, B = body_of(tree, params, touch, a, lane), body_of(tree, params, touch, b, lane)
-    radii = radius_of(tree, params, a, lane), radius_of(tree, params, b, lane)
-    margin = lane_of(params.pair_margin[tree.pair_row[p]], lane)
-    way = sub3(centre_of(tree, touch, A), centre_of(tree, touch, B))
-    reach = ball_of(tree, A) + ball_of(tree, B) + radii[0] + radii[1] + margin
+    A, B = body_of(frame, a, lane), body_of(frame, b, lane)
+    radii = radius_of(frame, a, lane), radius_of(frame, b, lane)
+    margin = lane_of(frame.params.pair_margin[tree.pair_row[p]], lane)
+    way = sub3(centre_of(frame, A), centre_of(frame, B))
+    reach = ball_of(frame, A) + ball_of(frame, B) + radii[0] + radii[1] + margin
     count = 0
     if dot3(way, way) < reach * reach:  # not where a number is no number
-        count = convex_manifold(tree, touch, 0, A, B, radii, margin)
-    count = spread(touch, 0, count, slots)
-    write_candidates(touch, count, first, slots, lane)
+        count = convex_manifold(frame, 0, A, B, radii, margin)
+    count = spread(frame, 0, count, frame.slots)
+    write_candidates(frame, count, first, lane)

@@ -14,8 +14,9 @@ from .scalars import dot3, entries3, placed3, plus3, sub3, turned3, turned_back3
 
 
 @inlined
-def corner_of(tree, touch, body, i):
+def corner_of(frame, body, i):
     """Corner i of a body that has corners, before its scale."""
+    tree, touch = frame.tree, frame.touch
     kind, first = body[0], body[1]
     if kind == MESH:
         at = first + 3 * i
@@ -29,18 +30,18 @@ def corner_of(tree, touch, body, i):
 
 
 @sweep
-def farthest_corner(tree, touch, body, along):
+def farthest_corner(frame, body, along):
     """Of a mesh or a piece of terrain; `along` is in the body's axes, times its scale."""
     best, found = -1e300, 0
     for i in range(body[2]):
-        here = dot3(corner_of(tree, touch, body, i), along)
+        here = dot3(corner_of(frame, body, i), along)
         if here > best:
             best, found = here, i
-    return corner_of(tree, touch, body, found)
+    return corner_of(frame, body, found)
 
 
 @sweep
-def support_point(tree, touch, body, along):
+def support_point(frame, body, along):
     """What lies farthest along a direction in the body's axes, before its scale."""
     kind, s = body[0], body[3]
     if kind == SPHERE:
@@ -62,25 +63,26 @@ def support_point(tree, touch, body, along):
         r = math.sqrt(dot3(v, v))
         per = 1.0 / r if r > 1e-150 else 0.0
         return v[0] * per, v[1] * per, v[2] * per
-    return farthest_corner(tree, touch, body, entries3(along, s))
+    return farthest_corner(frame, body, entries3(along, s))
 
 
 @sweep
-def support(tree, touch, body, direction):
+def support(frame, body, direction):
     """What lies farthest along a direction of the world, in the world."""
-    point = support_point(tree, touch, body, turned_back3(body[4], direction))
+    point = support_point(frame, body, turned_back3(body[4], direction))
     return placed3(body[4], entries3(point, body[3]))
 
 
 @sweep
-def separation_along(tree, touch, A, B, n):
+def separation_along(frame, A, B, n):
     """How far A lies from B along n (from B to A); negative where they overlap in this direction."""
-    return dot3(n, sub3(support(tree, touch, A, (-n[0], -n[1], -n[2])), support(tree, touch, B, n)))
+    return dot3(n, sub3(support(frame, A, (-n[0], -n[1], -n[2])), support(frame, B, n)))
 
 
 @sweep
-def centre_of(tree, touch, body):
+def centre_of(frame, body):
     """A point inside."""
+    tree = frame.tree
     kind, P = body[0], body[4]
     if kind == MESH:
         at = body[1]
@@ -89,17 +91,17 @@ def centre_of(tree, touch, body):
     if kind == TERRAIN:
         total = (0.0, 0.0, 0.0)
         for i in range(body[2]):
-            total = plus3(total, corner_of(tree, touch, body, i), 1.0 / body[2])
+            total = plus3(total, corner_of(frame, body, i), 1.0 / body[2])
         return placed3(P, entries3(total, body[3]))
     return P[9], P[10], P[11]
 
 
 @sweep
-def size_of(tree, touch, body):
+def size_of(frame, body):
     """How large a body is, for tolerances."""
     s = body[3]
     largest = max(abs(s[0]), max(abs(s[1]), abs(s[2])))
-    return largest * tree.number[body[1] - 1] if body[0] == MESH else largest
+    return largest * frame.tree.number[body[1] - 1] if body[0] == MESH else largest
 
 
 @inlined
@@ -108,7 +110,7 @@ def is_round(body):
 
 
 @sweep
-def snapped_to_face(tree, touch, body, direction):
+def snapped_to_face(frame, body, direction):
     """The outward normal of a body's face that is nearest to a direction of the world, or the direction itself."""
     kind, s, P = body[0], body[3], body[4]
     local = turned_back3(P, direction)
@@ -122,13 +124,14 @@ def snapped_to_face(tree, touch, body, direction):
     if kind == CYLINDER:
         return turned3(P, (0.0, 0.0, (1.0 if local[2] > 0.0 else -1.0)))
     if kind == MESH:
-        return turned3(P, _nearest_normal(tree, body, local, s))
+        return turned3(P, _nearest_normal(frame, body, local, s))
     return direction
 
 
 @sweep
-def _nearest_normal(tree, body, local, s):
+def _nearest_normal(frame, body, local, s):
     """Normals of a mesh's faces follow its corners; those of the scaled body are each over the scale."""
+    tree = frame.tree
     start, best, found = body[1] + 3 * body[2] + 1, -1e300, local
     for i in range(int(tree.number[start - 1])):
         at = start + 3 * i

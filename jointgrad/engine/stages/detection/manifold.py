@@ -14,7 +14,12 @@ from .scalars import across3, axis3, cross3, dot3, entries3, placed3, plus3, sca
 from .separation import POINT, best_separation, better_of
 
 WIDTH = 24  # of a row of geometry
-REFERENCE, INCIDENT, SIDES, VERTEX = 2600, 2720, 16, 6  # polygons: three numbers of the body's own, place in the plane, height
+REFERENCE, INCIDENT, SIDES, VERTEX = (
+    2600,
+    2720,
+    16,
+    6,
+)  # polygons: three numbers of the body's own, place in the plane, height
 FOUND, ROW, MOST = 2860, 28, 48  # candidates: a row of geometry, its gap, place in the plane
 PIECE = 4300  # corners of a piece of terrain
 SCRATCH = 4400
@@ -32,8 +37,9 @@ NOTHING = (0.0,) * 9
 
 
 @sweep
-def put_candidate(touch, count, codes, a, b, n, measure):
+def put_candidate(frame, count, codes, a, b, n, measure):
     """One more candidate: codes (holder, kinds), points, direction, (gap, place in the plane); how many there are."""
+    touch = frame.touch
     if count >= MOST:
         return count
     at = FOUND + ROW * count
@@ -48,7 +54,8 @@ def put_candidate(touch, count, codes, a, b, n, measure):
 
 
 @sweep
-def swap_candidates(touch, i, j):
+def swap_candidates(frame, i, j):
+    touch = frame.touch
     if i != j:
         for k in range(ROW):
             x = touch.scratch[FOUND + ROW * i + k]
@@ -57,40 +64,41 @@ def swap_candidates(touch, i, j):
 
 
 @inlined
-def measure_of(touch, k):
+def measure_of(frame, k):
+    touch = frame.touch
     at = FOUND + ROW * k + 24
     return touch.scratch[at], touch.scratch[at + 1], touch.scratch[at + 2]
 
 
 @sweep
-def spread(touch, start, count, most):
+def spread(frame, start, count, most):
     """The candidates from `start` on that hold the area of contact, first; how many there are then in all."""
     if count - start <= most:
         return count
     for chosen in range(most):
         best, found = -1e300, start + chosen
         for k in range(start + chosen, count):
-            here = worth(touch, k, chosen, start)
+            here = worth(frame, k, chosen, start)
             if here > best:
                 best, found = here, k
-        swap_candidates(touch, start + chosen, found)
+        swap_candidates(frame, start + chosen, found)
     return start + most
 
 
 @sweep
-def worth(touch, k, chosen, start):
+def worth(frame, k, chosen, start):
     """How much a candidate adds to those chosen from `start` on: depth, distance from the first, area beside the first two."""
-    gap, x, y = measure_of(touch, k)
+    gap, x, y = measure_of(frame, k)
     if chosen == 0:
         return -gap
-    _, x0, y0 = measure_of(touch, start)
+    _, x0, y0 = measure_of(frame, start)
     if chosen == 1:
         return (x - x0) * (x - x0) + (y - y0) * (y - y0)
-    _, x1, y1 = measure_of(touch, start + 1)
+    _, x1, y1 = measure_of(frame, start + 1)
     area = (x1 - x0) * (y - y0) - (y1 - y0) * (x - x0)
     if chosen == 2:
         return abs(area)
-    _, x2, y2 = measure_of(touch, start + 2)
+    _, x2, y2 = measure_of(frame, start + 2)
     third = (x1 - x0) * (y2 - y0) - (y1 - y0) * (x2 - x0)
     return -area if third > 0.0 else area
 
@@ -99,8 +107,9 @@ def worth(touch, k, chosen, start):
 
 
 @sweep
-def put_vertex(touch, base, k, data, body, frame3):
+def put_vertex(frame, base, k, data, body, frame3):
     """Vertex k of a polygon, from a body's own numbers; frame3: two directions of the plane, its normal, an origin."""
+    touch = frame.touch
     u, v, n, origin = frame3
     x = sub3(placed3(body[4], entries3(data, body[3])), origin)
     at = base + VERTEX * k
@@ -112,27 +121,27 @@ def put_vertex(touch, base, k, data, body, frame3):
 
 
 @sweep
-def highest_corner(tree, touch, body, d):
+def highest_corner(frame, body, d):
     best = -1e300
     for i in range(body[2]):
-        best = max(best, dot3(placed3(body[4], entries3(corner_of(tree, touch, body, i), body[3])), d))
+        best = max(best, dot3(placed3(body[4], entries3(corner_of(frame, body, i), body[3])), d))
     return best
 
 
 @sweep
-def polygon_of_corners(tree, touch, body, d, tie, base, frame3):
+def polygon_of_corners(frame, body, d, tie, base, frame3):
     """Corners that lie within `tie` of the farthest along d, round the plane; how many."""
-    floor, n = highest_corner(tree, touch, body, d) - tie, 0
+    floor, n = highest_corner(frame, body, d) - tie, 0
     last, first = -1, -1
     for k in range(SIDES):
         e = plus3(scaled3(frame3[0], COSINES[k]), frame3[1], SINES[k])
         best, found = -1e300, -1
         for i in range(body[2]):
-            x = placed3(body[4], entries3(corner_of(tree, touch, body, i), body[3]))
+            x = placed3(body[4], entries3(corner_of(frame, body, i), body[3]))
             if dot3(x, d) >= floor and dot3(x, e) > best + 1e-12 * abs(best):
                 best, found = dot3(x, e), i
         if found != last and found != first:
-            put_vertex(touch, base, n, corner_of(tree, touch, body, found), body, frame3)
+            put_vertex(frame, base, n, corner_of(frame, body, found), body, frame3)
             first = found if n == 0 else first
             n += 1
         last = found
@@ -140,11 +149,11 @@ def polygon_of_corners(tree, touch, body, d, tie, base, frame3):
 
 
 @sweep
-def polygon_of(tree, touch, body, d, tie, base, frame3):
+def polygon_of(frame, body, d, tie, base, frame3):
     """The part of a body that lies farthest along d; of a cylinder that does not stand on its end its axis, or nothing."""
     kind = body[0]
     if kind == SPHERE:
-        put_vertex(touch, base, 0, (0.0, 0.0, 0.0), body, frame3)
+        put_vertex(frame, base, 0, (0.0, 0.0, 0.0), body, frame3)
         return 1
     if kind == ELLIPSOID:
         return 0
@@ -155,44 +164,46 @@ def polygon_of(tree, touch, body, d, tie, base, frame3):
             is_turned = dot3(cross3(axis3(body[4]), frame3[0]), frame3[1]) < 0.0
             for k in range(SIDES):
                 j = SIDES - 1 - k if is_turned else k
-                put_vertex(touch, base, k, (COSINES[j], SINES[j], 1.0 if along > 0.0 else -1.0), body, frame3)
+                put_vertex(frame, base, k, (COSINES[j], SINES[j], 1.0 if along > 0.0 else -1.0), body, frame3)
             return SIDES
         if abs(along) < LEVEL:
-            put_vertex(touch, base, 0, (0.0, 0.0, -1.0), body, frame3)
-            put_vertex(touch, base, 1, (0.0, 0.0, 1.0), body, frame3)
+            put_vertex(frame, base, 0, (0.0, 0.0, -1.0), body, frame3)
+            put_vertex(frame, base, 1, (0.0, 0.0, 1.0), body, frame3)
             return 2
         return 0
-    return polygon_of_corners(tree, touch, body, d, tie, base, frame3)
+    return polygon_of_corners(frame, body, d, tie, base, frame3)
 
 
 @inlined
-def vertex_place(touch, base, k):
+def vertex_place(frame, base, k):
+    touch = frame.touch
     at = base + VERTEX * k
     return touch.scratch[at + 3], touch.scratch[at + 4], touch.scratch[at + 5]
 
 
 @inlined
-def vertex_data(touch, base, k):
+def vertex_data(frame, base, k):
+    touch = frame.touch
     at = base + VERTEX * k
     return touch.scratch[at], touch.scratch[at + 1], touch.scratch[at + 2]
 
 
 @sweep
-def area_of(touch, base, count):
+def area_of(frame, base, count):
     total = 0.0
     for k in range(count):
-        x, y, _ = vertex_place(touch, base, k)
-        p, q, _ = vertex_place(touch, base, (k + 1) % count)
+        x, y, _ = vertex_place(frame, base, k)
+        p, q, _ = vertex_place(frame, base, (k + 1) % count)
         total += x * q - y * p
     return 0.5 * total
 
 
 @sweep
-def is_inside(touch, base, count, x, y, slack):
+def is_inside(frame, base, count, x, y, slack):
     """Whether a place of the plane lies in a polygon that goes round anticlockwise."""
     for k in range(count):
-        x0, y0, _ = vertex_place(touch, base, k)
-        x1, y1, _ = vertex_place(touch, base, (k + 1) % count)
+        x0, y0, _ = vertex_place(frame, base, k)
+        x1, y1, _ = vertex_place(frame, base, (k + 1) % count)
         length = math.sqrt((x1 - x0) * (x1 - x0) + (y1 - y0) * (y1 - y0))
         if (x1 - x0) * (y - y0) - (y1 - y0) * (x - x0) < -slack * length:
             return False
@@ -200,8 +211,8 @@ def is_inside(touch, base, count, x, y, slack):
 
 
 @inlined
-def three_of(touch, base, i, j, k):
-    a, b, c = vertex_data(touch, base, i), vertex_data(touch, base, j), vertex_data(touch, base, k)
+def three_of(frame, base, i, j, k):
+    a, b, c = vertex_data(frame, base, i), vertex_data(frame, base, j), vertex_data(frame, base, k)
     return a[0], a[1], a[2], b[0], b[1], b[2], c[0], c[1], c[2]
 
 
@@ -209,11 +220,11 @@ def three_of(touch, base, i, j, k):
 
 
 @inlined
-def face_candidate(touch, count, holder, kind, held, other, n, measure):
+def face_candidate(frame, count, holder, kind, held, other, n, measure):
     """A candidate whose normal one body holds: `held` are that body's points."""
     if holder > 0.0:
-        return put_candidate(touch, count, (holder, kind, 0.0), other, held, n, measure)
-    return put_candidate(touch, count, (holder, 0.0, kind), held, other, n, measure)
+        return put_candidate(frame, count, (holder, kind, 0.0), other, held, n, measure)
+    return put_candidate(frame, count, (holder, 0.0, kind), held, other, n, measure)
 
 
 @sweep
@@ -225,7 +236,7 @@ def radius_beyond(body, radius, kind):
 
 
 @sweep
-def rim_candidates(touch, count, holder, body, m, n, sizes, limits, held, frame3):
+def rim_candidates(frame, count, holder, body, m, n, sizes, limits, held, frame3):
     """Points of the rims of a cylinder that lie deepest, and those beside them."""
     d = scaled3(m, -1.0)
     lower = 1.0 if dot3(axis3(body[4]), d) > 0.0 else -1.0
@@ -234,44 +245,44 @@ def rim_candidates(touch, count, holder, body, m, n, sizes, limits, held, frame3
         data = (end, COSINES[4 * k % SIDES], SINES[4 * k % SIDES], 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
         x = sub3(element_point(body, RIM, data, d), frame3[3])
         gap, u, v = dot3(m, x) - limits[0], dot3(frame3[0], x), dot3(frame3[1], x)
-        if gap < limits[1] and (k == 0 or is_inside(touch, REFERENCE, sizes[0], u, v, limits[2])):
-            count = face_candidate(touch, count, holder, RIM, held, data, n, (gap, u, v))
+        if gap < limits[1] and (k == 0 or is_inside(frame, REFERENCE, sizes[0], u, v, limits[2])):
+            count = face_candidate(frame, count, holder, RIM, held, data, n, (gap, u, v))
     return count
 
 
 @sweep
-def deepest_candidate(touch, count, holder, n, sizes, limits, held):
+def deepest_candidate(frame, count, holder, n, sizes, limits, held):
     """The corner that lies deepest, which those at the edge of a face may leave out; it follows the polygon."""
-    u, v, h = vertex_place(touch, INCIDENT, sizes[1])
-    if not is_inside(touch, REFERENCE, sizes[0], u, v, limits[2]):
+    u, v, h = vertex_place(frame, INCIDENT, sizes[1])
+    if not is_inside(frame, REFERENCE, sizes[0], u, v, limits[2]):
         return count
-    data = three_of(touch, INCIDENT, sizes[1], 0, 1)
-    return face_candidate(touch, count, holder, CORNER, held, data, n, (h - limits[0] - limits[3], u, v))
+    data = three_of(frame, INCIDENT, sizes[1], 0, 1)
+    return face_candidate(frame, count, holder, CORNER, held, data, n, (h - limits[0] - limits[3], u, v))
 
 
 @sweep
-def corner_candidates(touch, count, holder, n, sizes, limits, held):
+def corner_candidates(frame, count, holder, n, sizes, limits, held):
     """Corners of the incident polygon inside the reference face; the deepest at any rate where it is alone."""
     for k in range(sizes[1]):
-        u, v, h = vertex_place(touch, INCIDENT, k)
+        u, v, h = vertex_place(frame, INCIDENT, k)
         gap = h - limits[0] - limits[3]
-        if sizes[1] == 1 or (gap < limits[1] and is_inside(touch, REFERENCE, sizes[0], u, v, limits[2])):
-            data = three_of(touch, INCIDENT, k, (k + 1) % sizes[1], (k + 2) % sizes[1])
-            count = face_candidate(touch, count, holder, CORNER, held, data, n, (gap, u, v))
+        if sizes[1] == 1 or (gap < limits[1] and is_inside(frame, REFERENCE, sizes[0], u, v, limits[2])):
+            data = three_of(frame, INCIDENT, k, (k + 1) % sizes[1], (k + 2) % sizes[1])
+            count = face_candidate(frame, count, holder, CORNER, held, data, n, (gap, u, v))
     return count
 
 
 @sweep
-def crossing_candidates(touch, count, holder, n, sizes, limits):
+def crossing_candidates(frame, count, holder, n, sizes, limits):
     """Where edges of the incident polygon cross those of the reference face."""
     n_ref, n_inc = sizes
     for i in range(n_inc if n_inc > 2 else n_inc - 1):
         j = (i + 1) % n_inc
-        x0, y0, h0 = vertex_place(touch, INCIDENT, i)
-        x1, y1, h1 = vertex_place(touch, INCIDENT, j)
+        x0, y0, h0 = vertex_place(frame, INCIDENT, i)
+        x1, y1, h1 = vertex_place(frame, INCIDENT, j)
         for k in range(n_ref):
-            p0, q0, _ = vertex_place(touch, REFERENCE, k)
-            p1, q1, _ = vertex_place(touch, REFERENCE, (k + 1) % n_ref)
+            p0, q0, _ = vertex_place(frame, REFERENCE, k)
+            p1, q1, _ = vertex_place(frame, REFERENCE, (k + 1) % n_ref)
             # beyond the side by limits[2], as the test for being inside allows
             start = (p1 - p0) * (y0 - q0) - (q1 - q0) * (x0 - p0)
             end = (p1 - p0) * (y1 - q0) - (q1 - q0) * (x1 - p0)
@@ -282,32 +293,32 @@ def crossing_candidates(touch, count, holder, n, sizes, limits):
                 along = (u - p0) * (p1 - p0) + (v - q0) * (q1 - q0)
                 square = (p1 - p0) * (p1 - p0) + (q1 - q0) * (q1 - q0)
                 if gap < limits[1] and -1e-9 * square <= along <= (1.0 + 1e-9) * square:
-                    held = three_of(touch, REFERENCE, k, (k + 1) % n_ref, (k + 2) % n_ref)
-                    data = three_of(touch, INCIDENT, i, j, (i + 2) % n_inc)
-                    count = face_candidate(touch, count, holder, CROSSING, held, data, n, (gap, u, v))
+                    held = three_of(frame, REFERENCE, k, (k + 1) % n_ref, (k + 2) % n_ref)
+                    data = three_of(frame, INCIDENT, i, j, (i + 2) % n_inc)
+                    count = face_candidate(frame, count, holder, CROSSING, held, data, n, (gap, u, v))
     return count
 
 
 @sweep
-def held_candidates(touch, count, holder, n, sizes, limits, slope):
+def held_candidates(frame, count, holder, n, sizes, limits, slope):
     """Corners of the reference face over the incident one, whose plane is h = slope . (u, v, 1)."""
     n_ref, n_inc = sizes
     for k in range(n_ref):
-        u, v, _ = vertex_place(touch, REFERENCE, k)
+        u, v, _ = vertex_place(frame, REFERENCE, k)
         gap = slope[0] * u + slope[1] * v + slope[2] - limits[0]
-        if gap < limits[1] and is_inside(touch, INCIDENT, n_inc, u, v, -limits[2]):
-            held = three_of(touch, REFERENCE, k, (k + 1) % n_ref, (k + 2) % n_ref)
-            data = three_of(touch, INCIDENT, 0, n_inc // 3, 2 * n_inc // 3)
-            count = face_candidate(touch, count, holder, HELD, held, data, n, (gap, u, v))
+        if gap < limits[1] and is_inside(frame, INCIDENT, n_inc, u, v, -limits[2]):
+            held = three_of(frame, REFERENCE, k, (k + 1) % n_ref, (k + 2) % n_ref)
+            data = three_of(frame, INCIDENT, 0, n_inc // 3, 2 * n_inc // 3)
+            count = face_candidate(frame, count, holder, HELD, held, data, n, (gap, u, v))
     return count
 
 
 @sweep
-def plane_of(touch, base, count):
+def plane_of(frame, base, count):
     """Height over the plane, as h = a u + b v + c, through three vertices of a polygon."""
-    x0, y0, h0 = vertex_place(touch, base, 0)
-    x1, y1, h1 = vertex_place(touch, base, count // 3)
-    x2, y2, h2 = vertex_place(touch, base, 2 * count // 3)
+    x0, y0, h0 = vertex_place(frame, base, 0)
+    x1, y1, h1 = vertex_place(frame, base, count // 3)
+    x2, y2, h2 = vertex_place(frame, base, 2 * count // 3)
     det = (x1 - x0) * (y2 - y0) - (y1 - y0) * (x2 - x0)
     if abs(det) < 1e-30:
         return 0.0, 0.0, h0
@@ -317,46 +328,47 @@ def plane_of(touch, base, count):
 
 
 @sweep
-def face_manifold(tree, touch, count, holder, H, O, m, n, radius, margin):
+def face_manifold(frame, count, holder, H, O, m, n, radius, margin):
     """Candidates between a face of H with the outward normal m, its polygon already there, and the body O."""
     origin = (H[4][9], H[4][10], H[4][11])
     u = across3(m)
     frame3 = (u, cross3(m, u), m, origin)
-    size = size_of(tree, touch, H)
-    n_ref = polygon_of(tree, touch, H, m, FACE_TIE * size, REFERENCE, frame3)
-    held = three_of(touch, REFERENCE, 0, n_ref // 3, 2 * n_ref // 3)
-    height = vertex_place(touch, REFERENCE, 0)[2]
-    tie = min(margin, NEAR_FACE * size_of(tree, touch, O)) + FACE_TIE * size
-    n_inc = polygon_of(tree, touch, O, scaled3(m, -1.0), tie, INCIDENT, frame3)
+    size = size_of(frame, H)
+    n_ref = polygon_of(frame, H, m, FACE_TIE * size, REFERENCE, frame3)
+    held = three_of(frame, REFERENCE, 0, n_ref // 3, 2 * n_ref // 3)
+    height = vertex_place(frame, REFERENCE, 0)[2]
+    tie = min(margin, NEAR_FACE * size_of(frame, O)) + FACE_TIE * size
+    n_inc = polygon_of(frame, O, scaled3(m, -1.0), tie, INCIDENT, frame3)
     slack = 1e-5 * size
     if O[0] == CYLINDER and n_inc != SIDES:
-        count = rim_candidates(touch, count, holder, O, m, n, (n_ref, 0), (height, margin, slack), held, frame3)
+        count = rim_candidates(frame, count, holder, O, m, n, (n_ref, 0), (height, margin, slack), held, frame3)
         if n_inc == 2:
             limits = (height, margin, slack, O[3][0])
-            count = crossing_candidates(touch, count, holder, n, (n_ref, n_inc), limits)
+            count = crossing_candidates(frame, count, holder, n, (n_ref, n_inc), limits)
         return count
     if O[0] == ELLIPSOID:
-        return face_candidate(touch, count, holder, ROUND, held, NOTHING, n, (0.0, 0.0, 0.0))
+        return face_candidate(frame, count, holder, ROUND, held, NOTHING, n, (0.0, 0.0, 0.0))
     limits, sizes = (height, margin, slack, radius), (n_ref, n_inc)
     first = count
     if n_inc > 2:
-        deepest = support_point(tree, touch, O, turned_back3(O[4], scaled3(m, -1.0)))
-        put_vertex(touch, INCIDENT, n_inc, deepest, O, frame3)
-        count = deepest_candidate(touch, count, holder, n, sizes, limits, held)
-    count = corner_candidates(touch, count, holder, n, sizes, limits, held)
+        deepest = support_point(frame, O, turned_back3(O[4], scaled3(m, -1.0)))
+        put_vertex(frame, INCIDENT, n_inc, deepest, O, frame3)
+        count = deepest_candidate(frame, count, holder, n, sizes, limits, held)
+    count = corner_candidates(frame, count, holder, n, sizes, limits, held)
     if n_inc >= 2:
-        count = crossing_candidates(touch, count, holder, n, sizes, limits)
-    if n_inc >= 3 and abs(area_of(touch, INCIDENT, n_inc)) > 1e-12 * size * size:
-        count = held_candidates(touch, count, holder, n, sizes, limits, plane_of(touch, INCIDENT, n_inc))
-    return spread(touch, first, count, 4)
+        count = crossing_candidates(frame, count, holder, n, sizes, limits)
+    if n_inc >= 3 and abs(area_of(frame, INCIDENT, n_inc)) > 1e-12 * size * size:
+        count = held_candidates(frame, count, holder, n, sizes, limits, plane_of(frame, INCIDENT, n_inc))
+    return spread(frame, first, count, 4)
 
 
 # elements ----------------------------------------------------------------------------------------------------------------
 
 
 @sweep
-def active_corners(touch, points, side):
+def active_corners(frame, points, side):
     """Different corners of a body (side 0: A, 1: B) among the points that decide: how many, and three of them."""
+    touch = frame.touch
     first, second, third, n = (0.0, 0.0, 0.0), (0.0, 0.0, 0.0), (0.0, 0.0, 0.0), 0
     for i in range(points):
         at = POINT * i + 3 + 3 * side
@@ -371,7 +383,7 @@ def active_corners(touch, points, side):
 
 
 @sweep
-def face_along(tree, touch, body, d, points, side):
+def face_along(frame, body, d, points, side):
     """Whether a body has a face whose outward normal is d."""
     kind = body[0]
     if kind == SPHERE or kind == CAPSULE or kind == ELLIPSOID:
@@ -381,22 +393,22 @@ def face_along(tree, touch, body, d, points, side):
         return 1.0 - along * along < 1e-14
     u = across3(d)
     frame3 = (u, cross3(d, u), d, (body[4][9], body[4][10], body[4][11]))
-    size = size_of(tree, touch, body)
-    n = polygon_of_corners(tree, touch, body, d, FACE_TIE * size, REFERENCE, frame3)
-    return n >= 3 and abs(area_of(touch, REFERENCE, n)) > 1e-9 * size * size
+    size = size_of(frame, body)
+    n = polygon_of_corners(frame, body, d, FACE_TIE * size, REFERENCE, frame3)
+    return n >= 3 and abs(area_of(frame, REFERENCE, n)) > 1e-9 * size * size
 
 
 @sweep
-def tied_corners(tree, touch, body, d):
+def tied_corners(frame, body, d):
     """Corners that lie farthest along d, which are no face: (their number, one or two of them)."""
     u = across3(d)
     frame3 = (u, cross3(d, u), d, (body[4][9], body[4][10], body[4][11]))
-    n = polygon_of_corners(tree, touch, body, d, FACE_TIE * size_of(tree, touch, body), REFERENCE, frame3)
-    return n, three_of(touch, REFERENCE, 0, 1 if n > 1 else 0, 0)
+    n = polygon_of_corners(frame, body, d, FACE_TIE * size_of(frame, body), REFERENCE, frame3)
+    return n, three_of(frame, REFERENCE, 0, 1 if n > 1 else 0, 0)
 
 
 @sweep
-def element_of(tree, touch, body, d, points, side, choice):
+def element_of(frame, body, d, points, side, choice):
     """What of a body may meet another one in the direction d, where that is no face: (kind, its numbers); kind -1 where it
     has no such choice. The last points of the search name corners, of which one, or two as a line, may be meant."""
     kind = body[0]
@@ -411,9 +423,9 @@ def element_of(tree, touch, body, d, points, side, choice):
         end = 1.0 if along > 0.0 else -1.0
         return (RIM if choice < 3 else -1), (end if choice < 2 else -end, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
     if choice == 0:
-        n, data = tied_corners(tree, touch, body, d)
+        n, data = tied_corners(frame, body, d)
         return (LINE if n > 1 else CORNER), data
-    n, c = active_corners(touch, points, side)
+    n, c = active_corners(frame, points, side)
     if choice == 1:
         return (LINE if n > 1 else -1), c
     if choice == 2:
@@ -432,7 +444,7 @@ def reversed_ends(data):
 
 
 @sweep
-def beside_candidates(touch, count, A, a, B, b, n):
+def beside_candidates(frame, count, A, a, B, b, n):
     """Two lines side by side: the ends of their overlap, each an end of one and the line of the other."""
     for side in range(2):
         for k in range(2):
@@ -445,81 +457,82 @@ def beside_candidates(touch, count, A, a, B, b, n):
                 ends = own if k == 0 else reversed_ends(own)
                 codes = (2.0, 1.0 * CORNER, 1.0 * LINE) if side == 0 else (2.0, 1.0 * LINE, 1.0 * CORNER)
                 one, two = (ends, line) if side == 0 else (line, ends)
-                count = put_candidate(touch, count, codes, one, two, n, (0.0, 0.0, 0.0))
+                count = put_candidate(frame, count, codes, one, two, n, (0.0, 0.0, 0.0))
     return count
 
 
 @sweep
-def element_manifold(tree, touch, count, A, B, n, points):
+def element_manifold(frame, count, A, B, n, points):
     """The candidate of two elements that meet; two where lines lie side by side.
 
     Which elements they are is what separates best: each choice leads to a direction of its own."""
     best, a_best, b_best, codes, found = -1e300, NOTHING, NOTHING, (2.0, 0.0, 0.0), n
     for choice in range(16):
-        a_kind, a = element_of(tree, touch, A, scaled3(n, -1.0), points, 0, choice // 4)
-        b_kind, b = element_of(tree, touch, B, n, points, 1, choice % 4)
+        a_kind, a = element_of(frame, A, scaled3(n, -1.0), points, 0, choice // 4)
+        b_kind, b = element_of(frame, B, n, points, 1, choice % 4)
         if a_kind >= 0 and b_kind >= 0:
             m = n
             if a_kind == LINE and b_kind == LINE:
                 across = cross3(line_of(A, a), line_of(B, b))
                 if dot3(across, across) < PARALLEL and choice == 0:
-                    return beside_candidates(touch, count, A, a, B, b, n)
+                    return beside_candidates(frame, count, A, a, B, b, n)
             if is_round(A) or is_round(B) or a_kind == LINE or b_kind == LINE:
                 for _ in range(12 if is_round(A) or is_round(B) else 2):
                     m = newton_direction(A, a_kind, a, B, b_kind, b, m)
-            here = separation_along(tree, touch, A, B, m) if dot3(m, n) > 0.5 else -1e300
+            here = separation_along(frame, A, B, m) if dot3(m, n) > 0.5 else -1e300
             if here > best + 1e-12 * abs(best):
                 best, a_best, b_best, codes, found = here, a, b, (2.0, 1.0 * a_kind, 1.0 * b_kind), m
-    return put_candidate(touch, count, codes, a_best, b_best, found, (0.0, 0.0, 0.0))
+    return put_candidate(frame, count, codes, a_best, b_best, found, (0.0, 0.0, 0.0))
 
 
 # both --------------------------------------------------------------------------------------------------------------------
 
 
 @sweep
-def polished(tree, touch, A, B, n):
+def polished(frame, A, B, n):
     """Towards a face or the side of a cylinder, where that separates as well."""
     for side in range(2):
         body, sign = (A, -1.0) if side == 0 else (B, 1.0)
         d = scaled3(n, sign)
-        m = snapped_to_face(tree, touch, body, d)
+        m = snapped_to_face(frame, body, d)
         if dot3(m, d) > 0.9:
-            n = better_of(tree, touch, A, B, n, scaled3(m, sign))
+            n = better_of(frame, A, B, n, scaled3(m, sign))
         if body[0] == CYLINDER:
             z = axis3(body[4])
             along = dot3(z, n)
             if abs(along) < 0.4:
-                n = better_of(tree, touch, A, B, n, unit3(plus3(n, z, -along)))
+                n = better_of(frame, A, B, n, unit3(plus3(n, z, -along)))
     return n
 
 
 @sweep
-def convex_manifold(tree, touch, count, A, B, radii, margin):
+def convex_manifold(frame, count, A, B, radii, margin):
     """Candidates of two convex bodies, after `count` others; how many there are then."""
-    n, points = best_separation(tree, touch, A, B)
+    n, points = best_separation(frame, A, B)
     if points == 0:
         return count
     if is_round(A) or is_round(B):
-        n = polished(tree, touch, A, B, n)
-    if face_along(tree, touch, B, n, points, 1):
-        return face_manifold(tree, touch, count, 1.0, B, A, n, n, radii[0], margin)
-    if face_along(tree, touch, A, scaled3(n, -1.0), points, 0):
-        return face_manifold(tree, touch, count, -1.0, A, B, scaled3(n, -1.0), n, radii[1], margin)
-    return element_manifold(tree, touch, count, A, B, n, points)
+        n = polished(frame, A, B, n)
+    if face_along(frame, B, n, points, 1):
+        return face_manifold(frame, count, 1.0, B, A, n, n, radii[0], margin)
+    if face_along(frame, A, scaled3(n, -1.0), points, 0):
+        return face_manifold(frame, count, -1.0, A, B, scaled3(n, -1.0), n, radii[1], margin)
+    return element_manifold(frame, count, A, B, n, points)
 
 
 @sweep
-def write_candidates(touch, count, first, slots, lane):
+def write_candidates(frame, count, first, lane):
     """The rows of one environment, from row `first` of the geometry on; those that it does not have are empty."""
-    for k in range(slots):
+    for k in range(frame.slots):
         at = FOUND + ROW * k
         holds = 1.0 if k < count else 0.0
-        set_lane(touch.geometry, first + k, lane, candidate_row(touch, at, holds))
+        set_lane(frame.touch.geometry, first + k, lane, candidate_row(frame, holds))
 
 
 @sweep
-def candidate_row(touch, at, holds):
-    s = touch.scratch
+def candidate_row(frame, holds):
+    at = frame.at
+    s = frame.touch.scratch
     return (
         s[at] * holds, s[at + 1], s[at + 2], s[at + 3], s[at + 4], s[at + 5], s[at + 6], s[at + 7], s[at + 8], s[at + 9],
         s[at + 10], s[at + 11], s[at + 12], s[at + 13], s[at + 14], s[at + 15], s[at + 16], s[at + 17], s[at + 18],

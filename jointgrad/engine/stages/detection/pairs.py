@@ -69,8 +69,9 @@ def unbounded_reach(a):
 
 
 @sweep
-def reach_of(tree, params, i):
+def reach_of(frame, i):
     """How far a shape extends from its own position, or more."""
+    tree, params = frame.tree, frame.params
     if tree.shape_kind[i] == PLANE:
         return unbounded_reach(params.shape_size[i])
     if tree.shape_kind[i] == BOX:
@@ -92,20 +93,22 @@ def overlap_with_plane(A, reach, B, margin):
 
 
 @sweep
-def may_touch(tree, params, touch, p):
+def may_touch(frame, p):
+    tree, touch = frame.tree, frame.touch
     a, b = tree.pair_a[p], tree.pair_b[p]
     overlap = overlap_of_balls(
-        touch.shape[a], reach_of(tree, params, a), touch.shape[b], reach_of(tree, params, b),
-        params.pair_margin[tree.pair_row[p]],
+        touch.shape[a], reach_of(frame, a), touch.shape[b], reach_of(frame, b),
+        frame.params.pair_margin[tree.pair_row[p]],
     )  # fmt: skip
     return any_above(overlap, 0.0)
 
 
 @sweep
-def may_touch_plane(tree, params, touch, p):
+def may_touch_plane(frame, p):
+    tree, touch = frame.tree, frame.touch
     a, b = tree.pair_a[p], tree.pair_b[p]
-    margin = params.pair_margin[tree.pair_row[p]]
-    return any_above(overlap_with_plane(touch.shape[a], reach_of(tree, params, a), touch.shape[b], margin), 0.0)
+    margin = frame.params.pair_margin[tree.pair_row[p]]
+    return any_above(overlap_with_plane(touch.shape[a], reach_of(frame, a), touch.shape[b], margin), 0.0)
 
 
 # noting points -----------------------------------------------------------------------------------------------------------
@@ -117,11 +120,12 @@ def nearness(margin, gap):
 
 
 @sweep
-def note(tree, params, touch, p, part, contact):
+def note(frame, p, part, contact):
     """Keep a point that is near in some lane; where it is kept, or -1."""
+    tree, touch = frame.tree, frame.touch
     point, normal, gap = contact
     i = touch.n
-    if not any_above(nearness(params.pair_margin[tree.pair_row[p]], gap), 0.0):
+    if not any_above(nearness(frame.params.pair_margin[tree.pair_row[p]], gap), 0.0):
         return -1
     if i >= tree.most_touches:
         touch.is_full = 1
@@ -133,26 +137,28 @@ def note(tree, params, touch, p, part, contact):
 
 
 @inlined
-def shapes_of(tree, params, touch, p):
+def shapes_of(frame, p):
     """Pose and size of one shape of a pair, then of the other, as operators take them."""
+    tree, params, touch = frame.tree, frame.params, frame.touch
     a, b = tree.pair_a[p], tree.pair_b[p]
     return touch.shape[a], params.shape_size[a], touch.shape[b], params.shape_size[b]
 
 
 @inlined
-def bars_of(touch_bar, i):
+def bars_of(bar, i):
     """What an operator's reverse is given."""
-    return touch_bar.point[i], touch_bar.normal[i], touch_bar.gap[i]
+    return bar.touch.point[i], bar.touch.normal[i], bar.touch.gap[i]
 
 
 @sweep
-def give_back(tree, params_bar, touch, touch_bar, i, bars):
+def give_back(frame, bar, i, bars):
+    tree, touch = frame.tree, frame.touch
     A_bar, B_bar, a_bar, b_bar = bars
     a, b = tree.pair_a[touch.pair[i]], tree.pair_b[touch.pair[i]]
-    accumulate(touch_bar.shape, a, A_bar)
-    accumulate(touch_bar.shape, b, B_bar)
-    accumulate(params_bar.shape_size, a, a_bar)
-    accumulate(params_bar.shape_size, b, b_bar)
+    accumulate(bar.touch.shape, a, A_bar)
+    accumulate(bar.touch.shape, b, B_bar)
+    accumulate(bar.params.shape_size, a, a_bar)
+    accumulate(bar.params.shape_size, b, b_bar)
 
 
 @sweep
@@ -164,122 +170,136 @@ def sign_of(bit):
 
 
 @kernel
-def sphere_plane_pairs(tree, params, touch):
+def sphere_plane_pairs(frame):
+    touch = frame.touch
     for p in range(touch.first, touch.last):
-        if may_touch_plane(tree, params, touch, p):
-            A, a, B, b = shapes_of(tree, params, touch, p)
-            note(tree, params, touch, p, 0, sphere_plane(A, a, B, b))
+        if may_touch_plane(frame, p):
+            A, a, B, b = shapes_of(frame, p)
+            note(frame, p, 0, sphere_plane(A, a, B, b))
 
 
 @kernel
-def sphere_plane_pairs_adjoint(tree, params, params_bar, touch, touch_bar):
+def sphere_plane_pairs_adjoint(frame, bar):
+    touch = frame.touch
     i = touch.first
-    A, a, B, b = shapes_of(tree, params, touch, touch.pair[i])
-    bars = sphere_plane_adjoint(A, a, B, b, bars_of(touch_bar, i))
-    give_back(tree, params_bar, touch, touch_bar, i, bars)
+    A, a, B, b = shapes_of(frame, touch.pair[i])
+    bars = sphere_plane_adjoint(A, a, B, b, bars_of(bar, i))
+    give_back(frame, bar, i, bars)
 
 
 @kernel
-def capsule_plane_pairs(tree, params, touch):
+def capsule_plane_pairs(frame):
+    touch = frame.touch
     for p in range(touch.first, touch.last):
-        if may_touch_plane(tree, params, touch, p):
+        if may_touch_plane(frame, p):
             for part in range(2):
-                A, a, B, b = shapes_of(tree, params, touch, p)
+                A, a, B, b = shapes_of(frame, p)
                 contact = capsule_plane(A, a, B, b, sign_of(part))
-                note(tree, params, touch, p, part, contact)
+                note(frame, p, part, contact)
 
 
 @kernel
-def capsule_plane_pairs_adjoint(tree, params, params_bar, touch, touch_bar):
+def capsule_plane_pairs_adjoint(frame, bar):
+    touch = frame.touch
     i = touch.first
-    A, a, B, b = shapes_of(tree, params, touch, touch.pair[i])
-    bars = capsule_plane_adjoint(A, a, B, b, sign_of(touch.part[i]), bars_of(touch_bar, i))
-    give_back(tree, params_bar, touch, touch_bar, i, bars)
+    A, a, B, b = shapes_of(frame, touch.pair[i])
+    bars = capsule_plane_adjoint(A, a, B, b, sign_of(touch.part[i]), bars_of(bar, i))
+    give_back(frame, bar, i, bars)
 
 
 @kernel
-def box_plane_pairs(tree, params, touch):
+def box_plane_pairs(frame):
+    touch = frame.touch
     for p in range(touch.first, touch.last):
-        if may_touch_plane(tree, params, touch, p):
+        if may_touch_plane(frame, p):
             for part in range(8):
-                A, a, B, b = shapes_of(tree, params, touch, p)
+                A, a, B, b = shapes_of(frame, p)
                 contact = box_plane(A, a, B, b, sign_of(part & 1), sign_of(part & 2), sign_of(part & 4))
-                note(tree, params, touch, p, part, contact)
+                note(frame, p, part, contact)
 
 
 @kernel
-def box_plane_pairs_adjoint(tree, params, params_bar, touch, touch_bar):
+def box_plane_pairs_adjoint(frame, bar):
+    touch = frame.touch
     i = touch.first
     part = touch.part[i]
-    A, a, B, b = shapes_of(tree, params, touch, touch.pair[i])
-    bars = box_plane_adjoint(A, a, B, b, sign_of(part & 1), sign_of(part & 2), sign_of(part & 4), bars_of(touch_bar, i))
-    give_back(tree, params_bar, touch, touch_bar, i, bars)
+    A, a, B, b = shapes_of(frame, touch.pair[i])
+    bars = box_plane_adjoint(A, a, B, b, sign_of(part & 1), sign_of(part & 2), sign_of(part & 4), bars_of(bar, i))
+    give_back(frame, bar, i, bars)
 
 
 @kernel
-def sphere_sphere_pairs(tree, params, touch):
+def sphere_sphere_pairs(frame):
+    touch = frame.touch
     for p in range(touch.first, touch.last):
-        if may_touch(tree, params, touch, p):
-            A, a, B, b = shapes_of(tree, params, touch, p)
-            note(tree, params, touch, p, 0, sphere_sphere(A, a, B, b))
+        if may_touch(frame, p):
+            A, a, B, b = shapes_of(frame, p)
+            note(frame, p, 0, sphere_sphere(A, a, B, b))
 
 
 @kernel
-def sphere_sphere_pairs_adjoint(tree, params, params_bar, touch, touch_bar):
+def sphere_sphere_pairs_adjoint(frame, bar):
+    touch = frame.touch
     i = touch.first
-    A, a, B, b = shapes_of(tree, params, touch, touch.pair[i])
-    bars = sphere_sphere_adjoint(A, a, B, b, bars_of(touch_bar, i))
-    give_back(tree, params_bar, touch, touch_bar, i, bars)
+    A, a, B, b = shapes_of(frame, touch.pair[i])
+    bars = sphere_sphere_adjoint(A, a, B, b, bars_of(bar, i))
+    give_back(frame, bar, i, bars)
 
 
 @kernel
-def capsule_sphere_pairs(tree, params, touch):
+def capsule_sphere_pairs(frame):
+    touch = frame.touch
     for p in range(touch.first, touch.last):
-        if may_touch(tree, params, touch, p):
-            A, a, B, b = shapes_of(tree, params, touch, p)
-            note(tree, params, touch, p, 0, capsule_sphere(A, a, B, b))
+        if may_touch(frame, p):
+            A, a, B, b = shapes_of(frame, p)
+            note(frame, p, 0, capsule_sphere(A, a, B, b))
 
 
 @kernel
-def capsule_sphere_pairs_adjoint(tree, params, params_bar, touch, touch_bar):
+def capsule_sphere_pairs_adjoint(frame, bar):
+    touch = frame.touch
     i = touch.first
-    A, a, B, b = shapes_of(tree, params, touch, touch.pair[i])
-    bars = capsule_sphere_adjoint(A, a, B, b, bars_of(touch_bar, i))
-    give_back(tree, params_bar, touch, touch_bar, i, bars)
+    A, a, B, b = shapes_of(frame, touch.pair[i])
+    bars = capsule_sphere_adjoint(A, a, B, b, bars_of(bar, i))
+    give_back(frame, bar, i, bars)
 
 
 @kernel
-def capsule_capsule_pairs(tree, params, touch):
+def capsule_capsule_pairs(frame):
+    touch = frame.touch
     for p in range(touch.first, touch.last):
-        if may_touch(tree, params, touch, p):
+        if may_touch(frame, p):
             for part in range(2):
-                A, a, B, b = shapes_of(tree, params, touch, p)
+                A, a, B, b = shapes_of(frame, p)
                 contact = capsule_capsule(A, a, B, b, sign_of(part))
-                note(tree, params, touch, p, part, contact)
+                note(frame, p, part, contact)
 
 
 @kernel
-def capsule_capsule_pairs_adjoint(tree, params, params_bar, touch, touch_bar):
+def capsule_capsule_pairs_adjoint(frame, bar):
+    touch = frame.touch
     i = touch.first
-    A, a, B, b = shapes_of(tree, params, touch, touch.pair[i])
-    bars = capsule_capsule_adjoint(A, a, B, b, sign_of(touch.part[i]), bars_of(touch_bar, i))
-    give_back(tree, params_bar, touch, touch_bar, i, bars)
+    A, a, B, b = shapes_of(frame, touch.pair[i])
+    bars = capsule_capsule_adjoint(A, a, B, b, sign_of(touch.part[i]), bars_of(bar, i))
+    give_back(frame, bar, i, bars)
 
 
 @kernel
-def box_sphere_pairs(tree, params, touch):
+def box_sphere_pairs(frame):
+    touch = frame.touch
     for p in range(touch.first, touch.last):
-        if may_touch(tree, params, touch, p):
-            A, a, B, b = shapes_of(tree, params, touch, p)
-            note(tree, params, touch, p, 0, box_sphere(A, a, B, b))
+        if may_touch(frame, p):
+            A, a, B, b = shapes_of(frame, p)
+            note(frame, p, 0, box_sphere(A, a, B, b))
 
 
 @kernel
-def box_sphere_pairs_adjoint(tree, params, params_bar, touch, touch_bar):
+def box_sphere_pairs_adjoint(frame, bar):
+    touch = frame.touch
     i = touch.first
-    A, a, B, b = shapes_of(tree, params, touch, touch.pair[i])
-    bars = box_sphere_adjoint(A, a, B, b, bars_of(touch_bar, i))
-    give_back(tree, params_bar, touch, touch_bar, i, bars)
+    A, a, B, b = shapes_of(frame, touch.pair[i])
+    bars = box_sphere_adjoint(A, a, B, b, bars_of(bar, i))
+    give_back(frame, bar, i, bars)
 
 
 @traced
@@ -288,23 +308,25 @@ def seven(features):
 
 
 @kernel
-def box_capsule_pairs(tree, params, touch):
+def box_capsule_pairs(frame):
+    touch = frame.touch
     for p in range(touch.first, touch.last):
-        if may_touch(tree, params, touch, p):
-            A, a, B, b = shapes_of(tree, params, touch, p)
+        if may_touch(frame, p):
+            A, a, B, b = shapes_of(frame, p)
             features = seven(box_capsule_features(A, a, B, b))
             for part in range(2):
-                i = note(tree, params, touch, p, part, box_capsule(A, a, B, b, features[:6], sign_of(part)))
+                i = note(frame, p, part, box_capsule(A, a, B, b, features[:6], sign_of(part)))
                 if i >= 0:
                     touch.feature[i] = features
 
 
 @kernel
-def box_capsule_pairs_adjoint(tree, params, params_bar, touch, touch_bar):
+def box_capsule_pairs_adjoint(frame, bar):
+    touch = frame.touch
     i = touch.first
-    A, a, B, b = shapes_of(tree, params, touch, touch.pair[i])
-    bars = box_capsule_adjoint(A, a, B, b, touch.feature[i][:6], sign_of(touch.part[i]), bars_of(touch_bar, i))
-    give_back(tree, params_bar, touch, touch_bar, i, bars)
+    A, a, B, b = shapes_of(frame, touch.pair[i])
+    bars = box_capsule_adjoint(A, a, B, b, touch.feature[i][:6], sign_of(touch.part[i]), bars_of(bar, i))
+    give_back(frame, bar, i, bars)
 
 
 # parts of two boxes: where the four edges of the incident face enter the reference face, where they leave it, the four
@@ -334,22 +356,24 @@ def box_box_part(A, a, B, b, features, part):
 
 
 @kernel
-def box_box_pairs(tree, params, touch):
+def box_box_pairs(frame):
+    touch = frame.touch
     for p in range(touch.first, touch.last):
-        if may_touch(tree, params, touch, p):
-            A, a, B, b = shapes_of(tree, params, touch, p)
+        if may_touch(frame, p):
+            A, a, B, b = shapes_of(frame, p)
             features = box_box_features(A, a, B, b)
             for part in range(CROSSING + 1):
-                i = note(tree, params, touch, p, part, box_box_part(A, a, B, b, features, part))
+                i = note(frame, p, part, box_box_part(A, a, B, b, features, part))
                 if i >= 0:
                     touch.feature[i] = features
 
 
 @kernel
-def box_box_pairs_adjoint(tree, params, params_bar, touch, touch_bar):
+def box_box_pairs_adjoint(frame, bar):
+    touch = frame.touch
     i = touch.first
-    part, features, bars = touch.part[i], touch.feature[i], bars_of(touch_bar, i)
-    A, a, B, b = shapes_of(tree, params, touch, touch.pair[i])
+    part, features, bars = touch.part[i], touch.feature[i], bars_of(bar, i)
+    A, a, B, b = shapes_of(frame, touch.pair[i])
     x, y = round_x(part), round_y(part)
     if part < CORNERS:
         back = box_box_clip_adjoint(A, a, B, b, features, x, y, -1.0 if part < LEAVES else 1.0, bars)
@@ -357,4 +381,4 @@ def box_box_pairs_adjoint(tree, params, params_bar, touch, touch_bar):
         back = box_box_corner_adjoint(A, a, B, b, features, x, y, bars)
     else:
         back = box_box_edge_adjoint(A, a, B, b, features, bars)
-    give_back(tree, params_bar, touch, touch_bar, i, back)
+    give_back(frame, bar, i, back)

@@ -19,22 +19,25 @@ ROUNDS = 64
 
 
 @inlined
-def point_at(touch, k):
+def point_at(frame, k):
+    touch = frame.touch
     at = POINT * k
     return touch.scratch[at], touch.scratch[at + 1], touch.scratch[at + 2]
 
 
 @sweep
-def copy_point(touch, source, target):
+def copy_point(frame, source, target):
+    touch = frame.touch
     for j in range(POINT):
         touch.scratch[POINT * target + j] = touch.scratch[POINT * source + j]
 
 
 @sweep
-def put_point(tree, touch, A, B, n, k):
+def put_point(frame, A, B, n, k):
     """What of A - B lies farthest along n, as point k."""
-    a = support_point(tree, touch, A, turned_back3(A[4], n))
-    b = support_point(tree, touch, B, turned_back3(B[4], scaled3(n, -1.0)))
+    touch = frame.touch
+    a = support_point(frame, A, turned_back3(A[4], n))
+    b = support_point(frame, B, turned_back3(B[4], scaled3(n, -1.0)))
     w = sub3(placed3(A[4], entries3(a, A[3])), placed3(B[4], entries3(b, B[3])))
     at = POINT * k
     for j in range(3):
@@ -99,30 +102,30 @@ def is_beyond(a, b, c, d):
 
 
 @sweep
-def keep_heavy(touch, first, second, third, weights):
+def keep_heavy(frame, first, second, third, weights):
     """Points with a weight come first; how many there are."""
     n = 0
     for k in range(3):
         row = first if k == 0 else (second if k == 1 else third)
         if weights[k] > 0.0:
-            copy_point(touch, row, n)
+            copy_point(frame, row, n)
             n += 1
     return n
 
 
 @sweep
-def reduced(touch, n):
+def reduced(frame, n):
     """The points among the first n that hold the nearest point to the origin: how many, and that point. Four: it is inside."""
-    a, b = point_at(touch, 0), point_at(touch, 1)
+    a, b = point_at(frame, 0), point_at(frame, 1)
     if n == 2:
         w = on_segment(a, b)
         v = plus3(scaled3(a, w[0]), b, w[1])
-        return keep_heavy(touch, 0, 1, 1, (w[0], w[1], 0.0)), v
-    c = point_at(touch, 2)
+        return keep_heavy(frame, 0, 1, 1, (w[0], w[1], 0.0)), v
+    c = point_at(frame, 2)
     if n == 3:
         w = on_triangle(a, b, c)
-        return keep_heavy(touch, 0, 1, 2, w), mixed(a, b, c, w)
-    d = point_at(touch, 3)
+        return keep_heavy(frame, 0, 1, 2, w), mixed(a, b, c, w)
+    d = point_at(frame, 3)
     best, found, weights, nearest = 1e300, -1, (1.0, 0.0, 0.0), d
     for k in range(4):
         p, q, r = (a if k != 0 else d), (b if k != 1 else d), (c if k != 2 else d)
@@ -133,25 +136,25 @@ def reduced(touch, n):
                 best, found, weights, nearest = dot3(v, v), k, w, v
     if found < 0:
         return 4, (0.0, 0.0, 0.0)
-    return keep_heavy(touch, (0 if found != 0 else 3), (1 if found != 1 else 3), (2 if found != 2 else 3), weights), nearest
+    return keep_heavy(frame, 0 if found != 0 else 3), (1 if found != 1 else 3), (2 if found != 2 else 3), weights), nearest
 
 
 @sweep
-def nearest_to_origin(tree, touch, A, B, size, close):
+def nearest_to_origin(frame, A, B, size, close):
     """(number of points that hold it, nearest point of A - B to the origin); four, or no length, where the bodies overlap."""
-    v = sub3(centre_of(tree, touch, A), centre_of(tree, touch, B))
+    v = sub3(centre_of(frame, A), centre_of(frame, B))
     if dot3(v, v) < 1e-24 * size * size:
         v = (1.0, 0.0, 0.0)
-    v, n = put_point(tree, touch, A, B, scaled3(v, -1.0), 0), 1
+    v, n = put_point(frame, A, B, scaled3(v, -1.0), 0), 1
     for _ in range(ROUNDS):
         square = dot3(v, v)
-        w = put_point(tree, touch, A, B, scaled3(v, -1.0), n)
+        w = put_point(frame, A, B, scaled3(v, -1.0), n)
         if square - dot3(v, w) <= close * close * square:
             break
         for k in range(n):
-            if point_at(touch, k) == w:
+            if point_at(frame, k) == w:
                 return n, v
-        n, v = reduced(touch, n + 1)
+        n, v = reduced(frame, n + 1)
         if n == 4 or dot3(v, v) < 1e-22 * size * size or dot3(v, v) >= square:
             break
     return n, v
@@ -161,10 +164,11 @@ def nearest_to_origin(tree, touch, A, B, size, close):
 
 
 @sweep
-def put_face(touch, j, p, q, r):
+def put_face(frame, j, p, q, r):
     """Face j through three points of the polytope, its normal away from the middle of the first four."""
-    a = point_at(touch, p)
-    m = cross3(sub3(point_at(touch, q), a), sub3(point_at(touch, r), a))
+    touch = frame.touch
+    a = point_at(frame, p)
+    m = cross3(sub3(point_at(frame, q), a), sub3(point_at(frame, r), a))
     square = dot3(m, m)
     m = unit3(m)
     at = FACE + 8 * j
@@ -181,25 +185,25 @@ def put_face(touch, j, p, q, r):
 
 
 @sweep
-def completed(tree, touch, A, B, n):
+def completed(frame, A, B, n):
     """Further points for a simplex of fewer than four, in directions that it lacks; whether there is a body at all."""
     while n < 4:
-        a = point_at(touch, 0)
+        a = point_at(frame, 0)
         if n == 1:
             d = (1.0, 0.0, 0.0)
         elif n == 2:
-            d = across3(unit3(sub3(point_at(touch, 1), a)))
+            d = across3(unit3(sub3(point_at(frame, 1), a)))
         else:
-            d = unit3(cross3(sub3(point_at(touch, 1), a), sub3(point_at(touch, 2), a)))
+            d = unit3(cross3(sub3(point_at(frame, 1), a), sub3(point_at(frame, 2), a)))
         best, found = -1.0, d
         for turn in range(4):
-            e = d if turn < 2 or n != 2 else cross3(unit3(sub3(point_at(touch, 1), a)), d)
+            e = d if turn < 2 or n != 2 else cross3(unit3(sub3(point_at(frame, 1), a)), d)
             e = scaled3(e, 1.0 if turn % 2 == 0 else -1.0)
-            w = sub3(put_point(tree, touch, A, B, e, n), a)
+            w = sub3(put_point(frame, A, B, e, n), a)
             spread = abs(dot3(w, e))
             if spread > best:
                 best, found = spread, e
-        put_point(tree, touch, A, B, found, n)
+        put_point(frame, A, B, found, n)
         if best < 1e-14:
             return False
         n += 1
@@ -207,7 +211,8 @@ def completed(tree, touch, A, B, n):
 
 
 @sweep
-def nearest_face(touch, n_faces):
+def nearest_face(frame, n_faces):
+    touch = frame.touch
     best, found = 1e299, -1
     for j in range(n_faces):
         at = FACE + 8 * j
@@ -217,8 +222,9 @@ def nearest_face(touch, n_faces):
 
 
 @sweep
-def add_edge(touch, n_edges, p, q):
+def add_edge(frame, n_edges, p, q):
     """The rim of what a point sees: an edge that was there the other way round is inside it."""
+    touch = frame.touch
     for e in range(n_edges):
         at = EDGE + 2 * e
         if touch.scratch[at] == q and touch.scratch[at + 1] == p:
@@ -231,88 +237,92 @@ def add_edge(touch, n_edges, p, q):
 
 
 @sweep
-def rim_of(touch, w, n_faces):
+def rim_of(frame, w, n_faces):
     """Takes away the faces that a point sees; how many edges their rim has."""
+    touch = frame.touch
     n_edges = 0
     for j in range(n_faces):
         at = FACE + 8 * j
         if touch.scratch[at + 7] > 0.0:
             m = (touch.scratch[at], touch.scratch[at + 1], touch.scratch[at + 2])
-            a = point_at(touch, int(touch.scratch[at + 4]))
+            a = point_at(frame, int(touch.scratch[at + 4]))
             if dot3(m, sub3(w, a)) > 0.0 or touch.scratch[at + 3] > 1e299:
                 touch.scratch[at + 7] = 0.0
                 for k in range(3):
                     p, q = touch.scratch[at + 4 + k], touch.scratch[at + 4 + (k + 1) % 3]
-                    n_edges = add_edge(touch, n_edges, p, q)
+                    n_edges = add_edge(frame, n_edges, p, q)
     return n_edges
 
 
 @sweep
-def free_face(touch, n_faces):
+def free_face(frame, n_faces):
     for j in range(n_faces):
-        if touch.scratch[FACE + 8 * j + 7] == 0.0:
+        if frame.touch.scratch[FACE + 8 * j + 7] == 0.0:
             return j
     return n_faces
 
 
 @sweep
-def sum_of_four(touch, j):
+def sum_of_four(frame, j):
+    touch = frame.touch
     return touch.scratch[j] + touch.scratch[9 + j] + touch.scratch[18 + j] + touch.scratch[27 + j]
 
 
 @sweep
-def grown(tree, touch, A, B, size, close):
+def grown(frame, A, B, size, close):
     """From a tetrahedron in the first four points: the face of A - B that is nearest to the origin; -1 where there is none."""
+    touch = frame.touch
     base = (GROWN + POINT - 1) // POINT
     for k in range(4):
-        copy_point(touch, k, base + k)
+        copy_point(frame, k, base + k)
     for j in range(3):
-        touch.scratch[36 + j] = 0.25 * sum_of_four(touch, j)
+        touch.scratch[36 + j] = 0.25 * sum_of_four(frame, j)
     n_points, n_faces = base + 4, 4
-    put_face(touch, 0, base, base + 1, base + 2)
-    put_face(touch, 1, base, base + 3, base + 1)
-    put_face(touch, 2, base, base + 2, base + 3)
-    put_face(touch, 3, base + 1, base + 3, base + 2)
-    found = nearest_face(touch, n_faces)
+    put_face(frame, 0, base, base + 1, base + 2)
+    put_face(frame, 1, base, base + 3, base + 1)
+    put_face(frame, 2, base, base + 2, base + 3)
+    put_face(frame, 3, base + 1, base + 3, base + 2)
+    found = nearest_face(frame, n_faces)
     while found >= 0 and n_points < base + MOST_POINTS:
         at = FACE + 8 * found
         m, d = (touch.scratch[at], touch.scratch[at + 1], touch.scratch[at + 2]), touch.scratch[at + 3]
-        w = put_point(tree, touch, A, B, m, n_points)
+        w = put_point(frame, A, B, m, n_points)
         if dot3(w, m) - d <= close * size:
             break
-        n_edges = rim_of(touch, w, n_faces)
+        n_edges = rim_of(frame, w, n_faces)
         if n_edges < 3 or n_faces + n_edges >= MOST_FACES:
             break
         for e in range(n_edges):
             p, q = int(touch.scratch[EDGE + 2 * e]), int(touch.scratch[EDGE + 2 * e + 1])
-            j = free_face(touch, n_faces)
-            put_face(touch, j, p, q, n_points)
+            j = free_face(frame, n_faces)
+            put_face(frame, j, p, q, n_points)
             n_faces = max(n_faces, j + 1)
         n_points += 1
-        found = nearest_face(touch, n_faces)
+        found = nearest_face(frame, n_faces)
     return found
 
 
 @sweep
-def best_separation(tree, touch, A, B):
+def best_separation(frame, A, B):
     """(direction from B to A, how many points decide); no direction, and none, where there is none."""
-    size, close = size_of(tree, touch, A) + size_of(tree, touch, B), ROUND if is_round(A) or is_round(B) else SHARP
-    n, v = nearest_to_origin(tree, touch, A, B, size, close)
+    touch = frame.touch
+    size, close = size_of(frame, A) + size_of(frame, B), ROUND if is_round(A) or is_round(B) else SHARP
+    n, v = nearest_to_origin(frame, A, B, size, close)
     if n < 4 and dot3(v, v) >= 1e-22 * size * size:
         return unit3(v), n
-    found = grown(tree, touch, A, B, size, close) if completed(tree, touch, A, B, n) else -1
+    found = grown(frame, A, B, size, close) if completed(frame, A, B, n) else -1
     if found < 0:
         return (0.0, 0.0, 0.0), 0
     at = FACE + 8 * found
     m = (touch.scratch[at], touch.scratch[at + 1], touch.scratch[at + 2])
     rows = int(touch.scratch[at + 4]), int(touch.scratch[at + 5]), int(touch.scratch[at + 6])
-    w = on_triangle(point_at(touch, rows[0]), point_at(touch, rows[1]), point_at(touch, rows[2]))
-    return scaled3(m, -1.0), keep_heavy(touch, rows[0], rows[1], rows[2], w)
+    w = on_triangle(point_at(frame, rows[0]), point_at(frame, rows[1]), point_at(frame, rows[2]))
+    return scaled3(m, -1.0), keep_heavy(frame, rows[0], rows[1], rows[2], w)
 
 
 @sweep
-def better_of(tree, touch, A, B, n, other):
+def better_of(frame, A, B, n, other):
     """Of two directions, the one that separates better; the other where they are as good to within rounding."""
-    here, there = separation_along(tree, touch, A, B, n), separation_along(tree, touch, A, B, other)
-    size = size_of(tree, touch, A) + size_of(tree, touch, B)
+    here, there = separation_along(frame, A, B, n), separation_along(frame, A, B, other)
+    size = size_of(frame, A) + size_of(frame, B)
     return other if dot3(other, other) > 0.5 and there >= here - 1e-9 * size else n

@@ -44,56 +44,60 @@ with_mass_adjoint = adjoint(with_mass, "I com more")
 
 
 @inlined
-def changed_mass(tree, params, assembly, state, work, a):
+def changed_mass(frame, a):
     """Inertia of a body once its link has the mass that a network says."""
-    j, mass = tree.aim_index[a], params.link_mass[tree.aim_index[a]]
-    new = combined(tree, a, mass, work.node[tree.aim_node[a]], rate_of(tree, params, state, a))
-    return with_mass(work.kept_inertia[a], assembly.com[j], less(new, mass))
+    tree, work = frame.tree, frame.work
+    j, mass = tree.aim_index[a], frame.params.link_mass[tree.aim_index[a]]
+    new = combined(frame, a, mass, work.node[tree.aim_node[a]], rate_of(frame, a))
+    return with_mass(work.kept_inertia[a], frame.assembly.com[j], less(new, mass))
 
 
 # in the step ------------------------------------------------------------------------------------------------------------------
 
 
 @sweep
-def aim_at(tree, params, assembly, state, work, a):
+def aim_at(frame, a):
     """A mass, control or parameter is replaced; what it was is kept."""
+    tree, assembly, work = frame.tree, frame.assembly, frame.work
     kind, i = tree.aim_kind[a], tree.aim_index[a]
     if kind == LINK_MASS:
         b = tree.link_body[i]
         work.kept_inertia[a] = assembly.inertia[b]
-        assembly.inertia[b] = changed_mass(tree, params, assembly, state, work, a)
+        assembly.inertia[b] = changed_mass(frame, a)
     elif is_value(kind):
-        base, said = taken(params, state, kind, i), work.node[tree.aim_node[a]]
+        base, said = taken(frame, kind, i), work.node[tree.aim_node[a]]
         work.kept[a] = same(base)
-        put(params, state, kind, i, combined(tree, a, base, said, rate_of(tree, params, state, a)))
+        put(frame, kind, i, combined(frame, a, base, said, rate_of(frame, a)))
 
 
 @kernel
-def grafts(tree, params, assembly, state, work):
+def grafts(frame):
+    tree = frame.tree
     for net in range(tree.n_nets):
         if tree.net_row[net] < 0:
             for s in range(tree.net_sense[net], tree.net_sense[net] + tree.net_senses[net]):
-                see(tree, assembly, state, work, s, tree.sense_node[s])
-            run_network(tree, params, work, net, tree.net_node[net])
+                see(frame, s, tree.sense_node[s])
+            run_network(frame, net, tree.net_node[net])
             for a in range(tree.net_aim[net], tree.net_aim[net] + tree.net_aims[net]):
-                aim_at(tree, params, assembly, state, work, a)
+                aim_at(frame, a)
 
 
 @inlined
-def is_of_robot(tree, a):
-    return tree.aim_kept[a] < 0
+def is_of_robot(frame, a):
+    return frame.tree.aim_kept[a] < 0
 
 
 @kernel
-def ungraft(tree, params, assembly, state, work):
+def ungraft(frame):
     """What was replaced is put back, the last first."""
+    tree, work = frame.tree, frame.work
     a = tree.n_aims - 1
     while a >= 0:
         kind, i = tree.aim_kind[a], tree.aim_index[a]
         if kind == LINK_MASS:
-            assembly.inertia[tree.link_body[i]] = work.kept_inertia[a]
-        elif is_of_robot(tree, a) and is_value(kind):
-            put(params, state, kind, i, work.kept[a])
+            frame.assembly.inertia[tree.link_body[i]] = work.kept_inertia[a]
+        elif is_of_robot(frame, a) and is_value(kind):
+            put(frame, kind, i, work.kept[a])
         a -= 1
 
 
@@ -118,160 +122,162 @@ moved_link_push_adjoint = adjoint(
 
 
 @kernel
-def grafted_forces(tree, params, assembly, state, work):
+def grafted_forces(frame):
+    tree, work = frame.tree, frame.work
     for a in range(tree.n_aims):
         kind, i, node = tree.aim_kind[a], tree.aim_index[a], tree.aim_node[a]
         if kind == JOINT_FORCE:
             base = work.tau[i]
             work.kept[a] = same(base)
-            work.tau[i] = combined(tree, a, base, work.node[node], rate_of(tree, params, state, a))
+            work.tau[i] = combined(frame, a, base, work.node[node], rate_of(frame, a))
         elif kind == LINK_FORCE:
             b = tree.link_body[i]
             accumulate(
                 work.f, b,
                 link_push(
-                    work.pose[b], work.pose[tree.reference[b]], assembly.frame_pose[tree.link_frame[i]], work.node[node],
+                    work.pose[b], work.pose[tree.reference[b]], frame.assembly.frame_pose[tree.link_frame[i]], work.node[node],
                     work.node[node + 1], work.node[node + 2], work.node[node + 3], work.node[node + 4], work.node[node + 5],
                 ),
             )  # fmt: skip
 
 
 @kernel
-def grafted_rates(tree, params, state, work):
+def grafted_rates(frame):
     """Accelerations, once contact is solved: they change the motion, not what contact answers to."""
+    tree, work = frame.tree, frame.work
     for a in range(tree.n_aims):
         if tree.aim_kind[a] == JOINT_ACCELERATION:
             i, base = tree.aim_index[a], work.qdd[tree.aim_index[a]]
             work.kept[a] = same(base)
-            work.qdd[i] = combined(tree, a, base, work.node[tree.aim_node[a]], rate_of(tree, params, state, a))
+            work.qdd[i] = combined(frame, a, base, work.node[tree.aim_node[a]], rate_of(frame, a))
 
 
 # the reverse ----------------------------------------------------------------------------------------------------------------
 
 
 @kernel
-def regraft(tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, touch):
+def regraft(frame, bar):
     """What the step used stands again; the cotangents that parameters have so far are set aside."""
-    for k in range(tree.n_nodes + touch.n * tree.n_point_nodes):
-        work_bar.node[k] = zero(params.world_dt[0])
+    tree, work = frame.tree, frame.work
+    for k in range(tree.n_nodes + frame.touch.n * tree.n_point_nodes):
+        bar.work.node[k] = zero(frame.params.world_dt[0])
     for a in range(tree.n_aims):
         kind, i = tree.aim_kind[a], tree.aim_index[a]
         if kind == LINK_MASS:
-            assembly.inertia[tree.link_body[i]] = changed_mass(tree, params, assembly, state, work, a)
-        elif is_of_robot(tree, a) and is_value(kind):
+            frame.assembly.inertia[tree.link_body[i]] = changed_mass(frame, a)
+        elif is_of_robot(frame, a) and is_value(kind):
             said = work.node[tree.aim_node[a]]
-            put(params, state, kind, i, combined(tree, a, work.kept[a], said, rate_of(tree, params, state, a)))
-    set_aside(tree, params, params_bar, assembly_bar, state_bar, work_bar)
+            put(frame, kind, i, combined(frame, a, work.kept[a], said, rate_of(frame, a)))
+    set_aside(frame, bar)
 
 
 @sweep
-def set_aside(tree, params, params_bar, assembly_bar, state_bar, work_bar):
+def set_aside(frame, bar):
+    tree, params = frame.tree, frame.params
     for a in range(tree.n_aims):
         kind, i = tree.aim_kind[a], tree.aim_index[a]
         if kind == LINK_MASS:
             b = tree.link_body[i]
-            work_bar.kept_inertia[a] = assembly_bar.inertia[b]
-            assembly_bar.inertia[b] = zero10(params.world_dt[0])
-        elif is_of_robot(tree, a) and is_value(kind):
-            work_bar.kept[a] = same(taken(params_bar, state_bar, kind, i))
-            put(params_bar, state_bar, kind, i, zero(params.world_dt[0]))
+            bar.work.kept_inertia[a] = bar.assembly.inertia[b]
+            bar.assembly.inertia[b] = zero10(params.world_dt[0])
+        elif is_of_robot(frame, a) and is_value(kind):
+            bar.work.kept[a] = same(taken(bar, kind, i))
+            put(bar, kind, i, zero(params.world_dt[0]))
 
 
 @sweep
-def take_back(tree, params_bar, assembly_bar, state_bar, work_bar):
+def take_back(frame, bar):
+    tree = frame.tree
     for a in range(tree.n_aims):
         kind, i = tree.aim_kind[a], tree.aim_index[a]
         if kind == LINK_MASS:
             b = tree.link_body[i]
-            assembly_bar.inertia[b] = plus(assembly_bar.inertia[b], work_bar.kept_inertia[a])
-        elif is_of_robot(tree, a) and is_value(kind):
-            put(params_bar, state_bar, kind, i, plus(taken(params_bar, state_bar, kind, i), work_bar.kept[a]))
+            bar.assembly.inertia[b] = plus(bar.assembly.inertia[b], bar.work.kept_inertia[a])
+        elif is_of_robot(frame, a) and is_value(kind):
+            put(bar, kind, i, plus(taken(bar, kind, i), bar.work.kept[a]))
 
 
 @inlined
-def split_bar(tree, params, state, state_bar, work, work_bar, a, base, bar):
+def split_bar(frame, bar, a, base, value_bar):
     """Cotangents of an aim's base (returned), of what was said, and of the rate."""
+    tree = frame.tree
     node = tree.aim_node[a]
-    base_bar, said_bar, rate_bar = combined_adjoint(
-        tree, a, base, work.node[node], rate_of(tree, params, state, a), bar
-    )
-    accumulate(work_bar.node, node, said_bar)
+    base_bar, said_bar, rate_bar = combined_adjoint(frame, a, base, frame.work.node[node], rate_of(frame, a), value_bar)
+    accumulate(bar.work.node, node, said_bar)
     if tree.aim_rate[a] >= 0:
-        accumulate(state_bar.qd, tree.aim_rate[a], rate_bar)
+        accumulate(bar.state.qd, tree.aim_rate[a], rate_bar)
     return base_bar
 
 
 @kernel
-def grafted_rates_adjoint(tree, params, state, state_bar, work, work_bar):
+def grafted_rates_adjoint(frame, bar):
+    tree, work = frame.tree, frame.work
     a = tree.n_aims - 1
     while a >= 0:
         if tree.aim_kind[a] == JOINT_ACCELERATION:
             i = tree.aim_index[a]
-            work_bar.qdd[i] = split_bar(
-                tree, params, state, state_bar, work, work_bar, a, work.kept[a], work_bar.qdd[i]
-            )
+            bar.work.qdd[i] = split_bar(frame, bar, a, work.kept[a], bar.work.qdd[i])
             work.qdd[i] = same(work.kept[a])
         a -= 1
 
 
 @kernel
-def grafted_forces_adjoint(tree, params, assembly, assembly_bar, state, state_bar, work, work_bar):
+def grafted_forces_adjoint(frame, bar):
+    tree, work = frame.tree, frame.work
     a = tree.n_aims - 1
     while a >= 0:
         kind, i, node = tree.aim_kind[a], tree.aim_index[a], tree.aim_node[a]
         if kind == JOINT_FORCE:
-            work_bar.tau[i] = split_bar(
-                tree, params, state, state_bar, work, work_bar, a, work.kept[a], work_bar.tau[i]
-            )
+            bar.work.tau[i] = split_bar(frame, bar, a, work.kept[a], bar.work.tau[i])
         elif kind == LINK_FORCE:
-            b, frame = tree.link_body[i], tree.link_frame[i]
+            b, row = tree.link_body[i], tree.link_frame[i]
             pose_bar, frame_bar, x, y, z, p, q, r = moved_link_push_adjoint(
-                work.pose[b], work.pose[tree.reference[b]], assembly.frame_pose[frame], work.node[node], work.node[node + 1],
-                work.node[node + 2], work.node[node + 3], work.node[node + 4], work.node[node + 5], work_bar.f[b],
+                work.pose[b], work.pose[tree.reference[b]], frame.assembly.frame_pose[row], work.node[node], work.node[node + 1],
+                work.node[node + 2], work.node[node + 3], work.node[node + 4], work.node[node + 5], bar.work.f[b],
             )  # fmt: skip
-            accumulate(work_bar.pose, b, pose_bar)
-            accumulate(assembly_bar.frame_pose, frame, frame_bar)
-            accumulate(work_bar.node, node, x)
-            accumulate(work_bar.node, node + 1, y)
-            accumulate(work_bar.node, node + 2, z)
-            accumulate(work_bar.node, node + 3, p)
-            accumulate(work_bar.node, node + 4, q)
-            accumulate(work_bar.node, node + 5, r)
+            accumulate(bar.work.pose, b, pose_bar)
+            accumulate(bar.assembly.frame_pose, row, frame_bar)
+            accumulate(bar.work.node, node, x)
+            accumulate(bar.work.node, node + 1, y)
+            accumulate(bar.work.node, node + 2, z)
+            accumulate(bar.work.node, node + 3, p)
+            accumulate(bar.work.node, node + 4, q)
+            accumulate(bar.work.node, node + 5, r)
         a -= 1
 
 
 @sweep
-def aim_at_adjoint(tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, a):
+def aim_at_adjoint(frame, bar, a):
+    tree, assembly, work = frame.tree, frame.assembly, frame.work
     kind, i = tree.aim_kind[a], tree.aim_index[a]
     if kind == LINK_MASS:
-        b, mass = tree.link_body[i], params.link_mass[i]
-        new = combined(tree, a, mass, work.node[tree.aim_node[a]], rate_of(tree, params, state, a))
+        b, mass = tree.link_body[i], frame.params.link_mass[i]
+        new = combined(frame, a, mass, work.node[tree.aim_node[a]], rate_of(frame, a))
         I_bar, com_bar, more_bar = with_mass_adjoint(
-            work.kept_inertia[a], assembly.com[i], less(new, mass), assembly_bar.inertia[b]
+            work.kept_inertia[a], assembly.com[i], less(new, mass), bar.assembly.inertia[b]
         )
-        assembly.inertia[b], assembly_bar.inertia[b] = work.kept_inertia[a], I_bar
-        accumulate(assembly_bar.com, i, com_bar)
-        mass_bar = split_bar(tree, params, state, state_bar, work, work_bar, a, mass, more_bar)
-        accumulate(params_bar.link_mass, i, less(mass_bar, more_bar))
+        assembly.inertia[b], bar.assembly.inertia[b] = work.kept_inertia[a], I_bar
+        accumulate(bar.assembly.com, i, com_bar)
+        mass_bar = split_bar(frame, bar, a, mass, more_bar)
+        accumulate(bar.params.link_mass, i, less(mass_bar, more_bar))
     elif is_value(kind):
-        put(params, state, kind, i, work.kept[a])
-        base_bar = split_bar(
-            tree, params, state, state_bar, work, work_bar, a, work.kept[a], taken(params_bar, state_bar, kind, i)
-        )
-        put(params_bar, state_bar, kind, i, base_bar)
+        put(frame, kind, i, work.kept[a])
+        base_bar = split_bar(frame, bar, a, work.kept[a], taken(bar, kind, i))
+        put(bar, kind, i, base_bar)
 
 
 @kernel
-def grafts_adjoint(tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, call):
+def grafts_adjoint(frame, bar):
+    tree = frame.tree
     net = tree.n_nets - 1
     while net >= 0:
         if tree.net_row[net] < 0:
             a = tree.net_aim[net] + tree.net_aims[net] - 1
             while a >= tree.net_aim[net]:
-                aim_at_adjoint(tree, params, params_bar, assembly, assembly_bar, state, state_bar, work, work_bar, a)
+                aim_at_adjoint(frame, bar, a)
                 a -= 1
-            run_network_adjoint(tree, params, params_bar, work, work_bar, net, tree.net_node[net], call.wants_params)
+            run_network_adjoint(frame, bar, net, tree.net_node[net], frame.call.wants_params)
             for s in range(tree.net_sense[net], tree.net_sense[net] + tree.net_senses[net]):
-                see_adjoint(tree, assembly, assembly_bar, state_bar, work, work_bar, s, tree.sense_node[s])
+                see_adjoint(frame, bar, s, tree.sense_node[s])
         net -= 1
-    take_back(tree, params_bar, assembly_bar, state_bar, work_bar)
+    take_back(frame, bar)

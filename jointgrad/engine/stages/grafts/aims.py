@@ -74,8 +74,9 @@ def free_value(mode, base, said, rate):
 
 
 @inlined
-def combined(tree, a, base, said, rate):
+def combined(frame, a, base, said, rate):
     """What an aim becomes; some things cannot be negative."""
+    tree = frame.tree
     value = free_value(tree.aim_mode[a], base, said, rate)
     if tree.aim_floor[a] != 0:
         return not_negative(value)
@@ -83,7 +84,8 @@ def combined(tree, a, base, said, rate):
 
 
 @inlined
-def combined_adjoint(tree, a, base, said, rate, bar):
+def combined_adjoint(frame, a, base, said, rate, bar):
+    tree = frame.tree
     mode = tree.aim_mode[a]
     if tree.aim_floor[a] != 0:
         bar = not_negative_adjoint(free_value(mode, base, said, rate), bar)
@@ -97,11 +99,12 @@ def combined_adjoint(tree, a, base, said, rate, bar):
 
 
 @sweep
-def rate_of(tree, params, state, a):
+def rate_of(frame, a):
     """What a brake acts on; any number elsewhere."""
+    tree = frame.tree
     if tree.aim_rate[a] < 0:
-        return zero(params.world_dt[0])
-    return state.qd[tree.aim_rate[a]]
+        return zero(frame.params.world_dt[0])
+    return frame.state.qd[tree.aim_rate[a]]
 
 
 # controls and parameters, for the time of a step ------------------------------------------------------------------------------
@@ -114,10 +117,11 @@ def is_value(kind):
 
 
 @inlined
-def taken(params, state, kind, i):
+def taken(frame, kind, i):
     """The present value of what an aim changes."""
+    params = frame.params
     if kind == CONTROL:
-        return state.u[i]
+        return frame.state.u[i]
     if kind == JOINT_DAMPING:
         return params.joint_damping[i]
     if kind == JOINT_STIFFNESS:
@@ -144,9 +148,10 @@ def taken(params, state, kind, i):
 
 
 @inlined
-def put(params, state, kind, i, value):
+def put(frame, kind, i, value):
+    params = frame.params
     if kind == CONTROL:
-        state.u[i] = value
+        frame.state.u[i] = value
     elif kind == JOINT_DAMPING:
         params.joint_damping[i] = value
     elif kind == JOINT_STIFFNESS:

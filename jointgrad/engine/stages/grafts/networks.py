@@ -93,9 +93,10 @@ def four_fused(a, b, c, d, p, q, r, s, x):
 
 
 @inlined
-def layer(params, work, w, first, n_in, n_out, kind):
+def layer(frame, w, first, n_in, n_out, kind):
     """Nodes first + n_in ... from the n_in nodes before them; work.pre keeps what went into the activations."""
-    W, bias, out = params.graft_weight, w + n_in * n_out, first + n_in
+    work = frame.work
+    W, bias, out = frame.params.graft_weight, w + n_in * n_out, first + n_in
     o = 0
     while o + 4 <= n_out:
         a, b, c, d = W[bias + o], W[bias + o + 1], W[bias + o + 2], W[bias + o + 3]
@@ -115,12 +116,13 @@ def layer(params, work, w, first, n_in, n_out, kind):
 
 
 @sweep
-def run_network(tree, params, work, net, node):
+def run_network(frame, net, node):
     """From its first node on; leaves the outputs in the last nodes."""
+    tree = frame.tree
     w = tree.net_weight[net]
     for k in range(tree.net_layer[net], tree.net_layer[net] + tree.net_layers[net]):
         n_in, n_out = tree.layer_in[k], tree.layer_out[k]
-        layer(params, work, w, node, n_in, n_out, tree.layer_kind[k])
+        layer(frame, w, node, n_in, n_out, tree.layer_kind[k])
         w += (n_in + 1) * n_out
         node += n_in
 
@@ -136,20 +138,21 @@ def sum_of(a, b, c, d):
 
 
 @inlined
-def layer_adjoint(params, params_bar, work, work_bar, w, first, n_in, n_out, kind, wants_weights):
+def layer_adjoint(frame, bar, w, first, n_in, n_out, kind, wants_weights):
     """Overwrites the cotangents of the layer's inputs; adds to those of its weights."""
+    params, work = frame.params, frame.work
     W, out, none = params.graft_weight, first + n_in, zero(params.world_dt[0])
     for k in range(out, out + n_out):
-        work_bar.node[k] = activated_adjoint(kind, work.pre[k], work_bar.node[k])
+        bar.work.node[k] = activated_adjoint(kind, work.pre[k], bar.work.node[k])
     for i in range(n_in):
         p, o, x = w + i * n_out, 0, work.node[first + i]
         a, b, c, d = none, none, none, none
         while o + 4 <= n_out:
             e, f, g, h = (
-                work_bar.node[out + o],
-                work_bar.node[out + o + 1],
-                work_bar.node[out + o + 2],
-                work_bar.node[out + o + 3],
+                bar.work.node[out + o],
+                bar.work.node[out + o + 1],
+                bar.work.node[out + o + 2],
+                bar.work.node[out + o + 3],
             )
             a, b, c, d = (
                 fused(a, W[p + o], e),
@@ -159,19 +162,20 @@ def layer_adjoint(params, params_bar, work, work_bar, w, first, n_in, n_out, kin
             )
             o += 4
         while o < n_out:
-            a = fused(a, W[p + o], work_bar.node[out + o])
+            a = fused(a, W[p + o], bar.work.node[out + o])
             o += 1
-        work_bar.node[first + i] = sum_of(a, b, c, d)
+        bar.work.node[first + i] = sum_of(a, b, c, d)
         if wants_weights != 0:
             for j in range(n_out):
-                accumulate(params_bar.graft_weight, p + j, times_bar(x, work_bar.node[out + j]))
+                accumulate(bar.params.graft_weight, p + j, times_bar(x, bar.work.node[out + j]))
     if wants_weights != 0:
         for j in range(n_out):
-            accumulate(params_bar.graft_weight, w + n_in * n_out + j, work_bar.node[out + j])
+            accumulate(bar.params.graft_weight, w + n_in * n_out + j, bar.work.node[out + j])
 
 
 @sweep
-def run_network_adjoint(tree, params, params_bar, work, work_bar, net, node, wants_weights):
+def run_network_adjoint(frame, bar, net, node, wants_weights):
+    tree = frame.tree
     first, last = tree.net_layer[net], tree.net_layer[net] + tree.net_layers[net] - 1
     w = tree.net_weight[net]
     for k in range(first, last):
@@ -180,7 +184,7 @@ def run_network_adjoint(tree, params, params_bar, work, work_bar, net, node, wan
     k = last
     while k >= first:
         n_in, n_out = tree.layer_in[k], tree.layer_out[k]
-        layer_adjoint(params, params_bar, work, work_bar, w, node, n_in, n_out, tree.layer_kind[k], wants_weights)
+        layer_adjoint(frame, bar, w, node, n_in, n_out, tree.layer_kind[k], wants_weights)
         k -= 1
         if k >= first:
             w -= (tree.layer_in[k] + 1) * tree.layer_out[k]

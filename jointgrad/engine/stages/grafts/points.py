@@ -29,12 +29,14 @@ from .senses import opposite, same, see, see_adjoint, see_point, see_point_adjoi
 
 
 @inlined
-def first_node(tree, i):
+def first_node(frame, i):
+    tree = frame.tree
     return tree.n_nodes + i * tree.n_point_nodes
 
 
 @inlined
-def first_kept(tree, i):
+def first_kept(frame, i):
+    tree = frame.tree
     return tree.n_aims + i * tree.n_point_kept
 
 
@@ -47,7 +49,8 @@ def is_force(kind):
 
 
 @inlined
-def value_of(touch, kind, i):
+def value_of(frame, kind, i):
+    touch = frame.touch
     if kind == POINT_DEPTH:
         return opposite(touch.gap[i])
     if kind == POINT_FRICTION:
@@ -60,7 +63,8 @@ def value_of(touch, kind, i):
 
 
 @inlined
-def set_value(touch, kind, i, value):
+def set_value(frame, kind, i, value):
+    touch = frame.touch
     if kind == POINT_DEPTH:
         touch.gap[i] = opposite(value)
     elif kind == POINT_FRICTION:
@@ -82,92 +86,96 @@ where_it_touches_adjoint = adjoint(where_it_touches, "changed base")
 
 
 @inlined
-def margin_at(tree, params, touch, i):
+def margin_at(frame, i):
     """How far away a point counts as touching: springs begin at the surface."""
-    p = touch.pair[i]
+    tree, params = frame.tree, frame.params
+    p = frame.touch.pair[i]
     if tree.pair_law[p] == IMPULSE:
         return params.pair_margin[tree.pair_row[p]]
     return zero(params.world_dt[0])
 
 
 @sweep
-def change_point(tree, params, work, touch, i, a):
-    kind, node = tree.aim_kind[a], first_node(tree, i) + tree.aim_node[a]
+def change_point(frame, i, a):
+    tree, work = frame.tree, frame.work
+    kind, node = tree.aim_kind[a], first_node(frame, i) + tree.aim_node[a]
     if not is_force(kind):
-        base = value_of(touch, kind, i)
-        work.kept[first_kept(tree, i) + tree.aim_kept[a]] = same(base)
-        new = combined(tree, a, base, work.node[node], zero(params.world_dt[0]))
+        base = value_of(frame, kind, i)
+        work.kept[first_kept(frame, i) + tree.aim_kept[a]] = same(base)
+        new = combined(frame, a, base, work.node[node], zero(frame.params.world_dt[0]))
         if kind == POINT_DEPTH:
-            new = where_it_touches(touch.gap[i], margin_at(tree, params, touch, i), new, base)
-        set_value(touch, kind, i, new)
+            new = where_it_touches(frame.touch.gap[i], margin_at(frame, i), new, base)
+        set_value(frame, kind, i, new)
 
 
 @sweep
-def change_point_adjoint(tree, params, work, work_bar, touch, touch_bar, i, a):
-    kind, node = tree.aim_kind[a], first_node(tree, i) + tree.aim_node[a]
+def change_point_adjoint(frame, bar, i, a):
+    tree, work = frame.tree, frame.work
+    kind, node = tree.aim_kind[a], first_node(frame, i) + tree.aim_node[a]
     if not is_force(kind):
-        base, bar = work.kept[first_kept(tree, i) + tree.aim_kept[a]], value_of(touch_bar, kind, i)
-        set_value(touch, kind, i, base)
-        left = zero(bar)
+        base, value_bar = work.kept[first_kept(frame, i) + tree.aim_kept[a]], value_of(bar, kind, i)
+        set_value(frame, kind, i, base)
+        left = zero(value_bar)
         if kind == POINT_DEPTH:
-            bar, left = where_it_touches_adjoint(touch.gap[i], margin_at(tree, params, touch, i), base, base, bar)
-        base_bar, said_bar, _ = combined_adjoint(tree, a, base, work.node[node], zero(params.world_dt[0]), bar)
-        accumulate(work_bar.node, node, said_bar)
-        set_value(touch_bar, kind, i, plus(base_bar, left))
+            value_bar, left = where_it_touches_adjoint(frame.touch.gap[i], margin_at(frame, i), base, base, value_bar)
+        base_bar, said_bar, _ = combined_adjoint(
+            frame, a, base, work.node[node], zero(frame.params.world_dt[0]), value_bar
+        )
+        accumulate(bar.work.node, node, said_bar)
+        set_value(bar, kind, i, plus(base_bar, left))
 
 
 @sweep
-def own_values(tree, params, touch, i):
-    row = tree.pair_row[touch.pair[i]]
+def own_values(frame, i):
+    params, touch = frame.params, frame.touch
+    row = frame.tree.pair_row[touch.pair[i]]
     touch.friction[i], touch.restitution[i] = same(params.pair_friction[row]), same(params.pair_restitution[row])
     touch.stiffness[i], touch.damping[i] = same(params.pair_stiffness[row]), same(params.pair_damping[row])
 
 
 @sweep
-def own_values_adjoint(tree, params_bar, touch, touch_bar, i):
-    row = tree.pair_row[touch.pair[i]]
-    accumulate(params_bar.pair_friction, row, touch_bar.friction[i])
-    accumulate(params_bar.pair_restitution, row, touch_bar.restitution[i])
-    accumulate(params_bar.pair_stiffness, row, touch_bar.stiffness[i])
-    accumulate(params_bar.pair_damping, row, touch_bar.damping[i])
+def own_values_adjoint(frame, bar, i):
+    row = frame.tree.pair_row[frame.touch.pair[i]]
+    accumulate(bar.params.pair_friction, row, bar.touch.friction[i])
+    accumulate(bar.params.pair_restitution, row, bar.touch.restitution[i])
+    accumulate(bar.params.pair_stiffness, row, bar.touch.stiffness[i])
+    accumulate(bar.params.pair_damping, row, bar.touch.damping[i])
 
 
 @kernel
-def point_grafts(tree, params, assembly, state, work, touch):
+def point_grafts(frame):
+    tree, touch = frame.tree, frame.touch
     for i in range(touch.n):
-        own_values(tree, params, touch, i)
+        own_values(frame, i)
         for net in range(tree.n_nets):
             if tree.net_row[net] == tree.pair_row[touch.pair[i]]:
-                first = first_node(tree, i)
+                first = first_node(frame, i)
                 for s in range(tree.net_sense[net], tree.net_sense[net] + tree.net_senses[net]):
-                    see(tree, assembly, state, work, s, first + tree.sense_node[s])
-                    see_point(tree, assembly, work, touch, i, s, first + tree.sense_node[s])
-                run_network(tree, params, work, net, first + tree.net_node[net])
+                    see(frame, s, first + tree.sense_node[s])
+                    see_point(frame, i, s, first + tree.sense_node[s])
+                run_network(frame, net, first + tree.net_node[net])
                 for a in range(tree.net_aim[net], tree.net_aim[net] + tree.net_aims[net]):
-                    change_point(tree, params, work, touch, i, a)
+                    change_point(frame, i, a)
 
 
 @kernel
-def point_grafts_adjoint(
-    tree, params, params_bar, assembly, assembly_bar, state_bar, work, work_bar, touch, touch_bar, call
-):  # fmt: skip
+def point_grafts_adjoint(frame, bar):
+    tree, touch = frame.tree, frame.touch
     for i in range(touch.n):
         net = tree.n_nets - 1
         while net >= 0:
             if tree.net_row[net] == tree.pair_row[touch.pair[i]]:
-                first, a = first_node(tree, i), tree.net_aim[net] + tree.net_aims[net] - 1
+                first, a = first_node(frame, i), tree.net_aim[net] + tree.net_aims[net] - 1
                 while a >= tree.net_aim[net]:
-                    change_point_adjoint(tree, params, work, work_bar, touch, touch_bar, i, a)
+                    change_point_adjoint(frame, bar, i, a)
                     a -= 1
-                run_network_adjoint(
-                    tree, params, params_bar, work, work_bar, net, first + tree.net_node[net], call.wants_params
-                )
+                run_network_adjoint(frame, bar, net, first + tree.net_node[net], frame.call.wants_params)
                 for s in range(tree.net_sense[net], tree.net_sense[net] + tree.net_senses[net]):
                     node = first + tree.sense_node[s]
-                    see_adjoint(tree, assembly, assembly_bar, state_bar, work, work_bar, s, node)
-                    see_point_adjoint(tree, assembly, assembly_bar, work, work_bar, touch, touch_bar, i, s, node)
+                    see_adjoint(frame, bar, s, node)
+                    see_point_adjoint(frame, bar, i, s, node)
             net -= 1
-        own_values_adjoint(tree, params_bar, touch, touch_bar, i)
+        own_values_adjoint(frame, bar, i)
 
 
 # forces of springs --------------------------------------------------------------------------------------------------------------
@@ -211,85 +219,89 @@ with_drag_adjoint = adjoint(with_drag, "point normal force new_1 new_2")
 
 
 @inlined
-def new_force(tree, params, work, touch, a, i, node, base):
+def new_force(frame, a, i, node, base):
     """One component, where the point touches."""
-    none = zero(params.world_dt[0])
-    return where_it_touches(touch.gap[i], none, combined(tree, a, base, work.node[node], none), base)
+    none = zero(frame.params.world_dt[0])
+    return where_it_touches(frame.touch.gap[i], none, combined(frame, a, base, frame.work.node[node], none), base)
 
 
 @sweep
-def change_force(tree, params, work, touch, i, a):
-    p, node, kept = touch.pair[i], first_node(tree, i) + tree.aim_node[a], first_kept(tree, i) + tree.aim_kept[a]
+def change_force(frame, i, a):
+    tree, work, touch = frame.tree, frame.work, frame.touch
+    p, node, kept = touch.pair[i], first_node(frame, i) + tree.aim_node[a], first_kept(frame, i) + tree.aim_kept[a]
     b, c = tree.shape_body[tree.pair_a[p]], tree.shape_body[tree.pair_b[p]]
     at_b, at_c = work.pose[tree.reference[b]], work.pose[tree.reference[c]]
     point, normal, force = touch.point[i], touch.normal[i], touch.force[i]
     work.kept[kept], work.kept[kept + 1], work.kept[kept + 2] = force[0], force[1], force[2]
     if tree.aim_kind[a] == POINT_PRESS:
-        new = new_force(tree, params, work, touch, a, i, node, press_of(force, normal))
+        new = new_force(frame, a, i, node, press_of(force, normal))
         touch.force[i], push, back = with_press(point, normal, force, new, at_b, at_c)
     else:
         x, y = drag_of(force, normal)
-        new_x = new_force(tree, params, work, touch, a, i, node, x)
-        new_y = new_force(tree, params, work, touch, a, i, node + 1, y)
+        new_x = new_force(frame, a, i, node, x)
+        new_y = new_force(frame, a, i, node + 1, y)
         touch.force[i], push, back = with_drag(point, normal, force, new_x, new_y, at_b, at_c)
     accumulate(work.touch, b, push)
     accumulate(work.touch, c, back)
 
 
 @inlined
-def new_force_adjoint(tree, params, work, work_bar, touch, a, i, node, base, bar):
+def new_force_adjoint(frame, bar, a, i, node, base, force_bar):
     """Cotangent of the component that was there; adds to that of what was said."""
-    none = zero(params.world_dt[0])
-    changed_bar, left = where_it_touches_adjoint(touch.gap[i], none, base, base, bar)
-    base_bar, said_bar, _ = combined_adjoint(tree, a, base, work.node[node], none, changed_bar)
-    accumulate(work_bar.node, node, said_bar)
+    none = zero(frame.params.world_dt[0])
+    changed_bar, left = where_it_touches_adjoint(frame.touch.gap[i], none, base, base, force_bar)
+    base_bar, said_bar, _ = combined_adjoint(frame, a, base, frame.work.node[node], none, changed_bar)
+    accumulate(bar.work.node, node, said_bar)
     return plus(base_bar, left)
 
 
 @sweep
-def change_force_adjoint(tree, params, work, work_bar, touch, touch_bar, i, a):
-    p, node, kept = touch.pair[i], first_node(tree, i) + tree.aim_node[a], first_kept(tree, i) + tree.aim_kept[a]
+def change_force_adjoint(frame, bar, i, a):
+    tree, work, touch = frame.tree, frame.work, frame.touch
+    p, node, kept = touch.pair[i], first_node(frame, i) + tree.aim_node[a], first_kept(frame, i) + tree.aim_kept[a]
     b, c = tree.shape_body[tree.pair_a[p]], tree.shape_body[tree.pair_b[p]]
     at_b, at_c = work.pose[tree.reference[b]], work.pose[tree.reference[c]]
     point, normal, force = touch.point[i], touch.normal[i], (work.kept[kept], work.kept[kept + 1], work.kept[kept + 2])
-    bars = (touch_bar.force[i], work_bar.touch[b], work_bar.touch[c])
+    bars = (bar.touch.force[i], bar.work.touch[b], bar.work.touch[c])
     if tree.aim_kind[a] == POINT_PRESS:
         press = press_of(force, normal)
-        new = new_force(tree, params, work, touch, a, i, node, press)
+        new = new_force(frame, a, i, node, press)
         point_bar, normal_bar, force_bar, new_bar = with_press_adjoint(point, normal, force, new, at_b, at_c, bars)
-        press_bar = new_force_adjoint(tree, params, work, work_bar, touch, a, i, node, press, new_bar)
+        press_bar = new_force_adjoint(frame, bar, a, i, node, press, new_bar)
         more_force, more_normal = press_of_adjoint(force, normal, press_bar)
     else:
         x, y = drag_of(force, normal)
-        new_x = new_force(tree, params, work, touch, a, i, node, x)
-        new_y = new_force(tree, params, work, touch, a, i, node + 1, y)
+        new_x = new_force(frame, a, i, node, x)
+        new_y = new_force(frame, a, i, node + 1, y)
         point_bar, normal_bar, force_bar, x_new, y_new = with_drag_adjoint(
             point, normal, force, new_x, new_y, at_b, at_c, bars
         )
-        x_bar = new_force_adjoint(tree, params, work, work_bar, touch, a, i, node, x, x_new)
-        y_bar = new_force_adjoint(tree, params, work, work_bar, touch, a, i, node + 1, y, y_new)
+        x_bar = new_force_adjoint(frame, bar, a, i, node, x, x_new)
+        y_bar = new_force_adjoint(frame, bar, a, i, node + 1, y, y_new)
         more_force, more_normal = drag_of_adjoint(force, normal, (x_bar, y_bar))
-    touch.force[i], touch_bar.force[i] = force, force_bar
-    accumulate(touch_bar.force, i, more_force)
-    accumulate(touch_bar.normal, i, normal_bar)
-    accumulate(touch_bar.normal, i, more_normal)
-    accumulate(touch_bar.point, i, point_bar)
+    touch.force[i], bar.touch.force[i] = force, force_bar
+    accumulate(bar.touch.force, i, more_force)
+    accumulate(bar.touch.normal, i, normal_bar)
+    accumulate(bar.touch.normal, i, more_normal)
+    accumulate(bar.touch.point, i, point_bar)
 
 
 @kernel
-def grafted_springs(tree, params, work, touch):
+def grafted_springs(frame):
+    tree, touch = frame.tree, frame.touch
     for i in range(touch.n):
         for net in range(tree.n_nets):
             if tree.net_row[net] == tree.pair_row[touch.pair[i]]:
                 for a in range(tree.net_aim[net], tree.net_aim[net] + tree.net_aims[net]):
                     if is_force(tree.aim_kind[a]):
-                        change_force(tree, params, work, touch, i, a)
+                        change_force(frame, i, a)
 
 
 @kernel
-def grafted_springs_adjoint(tree, params, work, work_bar, touch, touch_bar):
+def grafted_springs_adjoint(frame, bar):
+    tree, touch = frame.tree, frame.touch
     # nothing pushes the world
-    work_bar.touch[tree.n_bodies] = zero6(params.world_dt[0])
+    bar.work.touch[tree.n_bodies] = zero6(frame.params.world_dt[0])
     for i in range(touch.n):
         net = tree.n_nets - 1
         while net >= 0:
@@ -297,6 +309,6 @@ def grafted_springs_adjoint(tree, params, work, work_bar, touch, touch_bar):
                 a = tree.net_aim[net] + tree.net_aims[net] - 1
                 while a >= tree.net_aim[net]:
                     if is_force(tree.aim_kind[a]):
-                        change_force_adjoint(tree, params, work, work_bar, touch, touch_bar, i, a)
+                        change_force_adjoint(frame, bar, i, a)
                     a -= 1
             net -= 1

@@ -47,8 +47,9 @@ def same(x):
 
 
 @sweep
-def see(tree, assembly, state, work, s, node):
+def see(frame, s, node):
     """What sense s sees goes to the nodes from `node` on."""
+    tree, state, work = frame.tree, frame.state, frame.work
     kind, i = tree.sense_kind[s], tree.sense_index[s]
     if kind == SEE_POSITION:
         work.node[node] = same(state.q[i])
@@ -61,35 +62,36 @@ def see(tree, assembly, state, work, s, node):
     elif kind == SEE_LINK:
         b = tree.link_body[i]
         twist = link_twist(
-            work.pose[b], work.pose[tree.reference[b]], assembly.frame_pose[tree.link_frame[i]], work.v[b]
+            work.pose[b], work.pose[tree.reference[b]], frame.assembly.frame_pose[tree.link_frame[i]], work.v[b]
         )
         for k in range(6):
             work.node[node + k] = twist[k]
 
 
 @sweep
-def see_adjoint(tree, assembly, assembly_bar, state_bar, work, work_bar, s, node):
+def see_adjoint(frame, bar, s, node):
+    tree, work = frame.tree, frame.work
     kind, i = tree.sense_kind[s], tree.sense_index[s]
     if kind == SEE_POSITION:
-        accumulate(state_bar.q, i, work_bar.node[node])
+        accumulate(bar.state.q, i, bar.work.node[node])
     elif kind == SEE_RATE:
-        accumulate(state_bar.qd, i, work_bar.node[node])
+        accumulate(bar.state.qd, i, bar.work.node[node])
     elif kind == SEE_CONTROL:
-        accumulate(state_bar.u, i, work_bar.node[node])
+        accumulate(bar.state.u, i, bar.work.node[node])
     elif kind == SEE_NODE:
-        accumulate(work_bar.node, i, work_bar.node[node])
+        accumulate(bar.work.node, i, bar.work.node[node])
     elif kind == SEE_LINK:
-        b, frame = tree.link_body[i], tree.link_frame[i]
-        bar = (
-            work_bar.node[node], work_bar.node[node + 1], work_bar.node[node + 2], work_bar.node[node + 3],
-            work_bar.node[node + 4], work_bar.node[node + 5],
+        b, row = tree.link_body[i], tree.link_frame[i]
+        twist_bar = (
+            bar.work.node[node], bar.work.node[node + 1], bar.work.node[node + 2], bar.work.node[node + 3],
+            bar.work.node[node + 4], bar.work.node[node + 5],
         )  # fmt: skip
         pose_bar, frame_bar, v_bar = moved_link_twist_adjoint(
-            work.pose[b], work.pose[tree.reference[b]], assembly.frame_pose[frame], work.v[b], bar
+            work.pose[b], work.pose[tree.reference[b]], frame.assembly.frame_pose[row], work.v[b], twist_bar
         )
-        accumulate(work_bar.pose, b, pose_bar)
-        accumulate(work_bar.v, b, v_bar)
-        accumulate(assembly_bar.frame_pose, frame, frame_bar)
+        accumulate(bar.work.pose, b, pose_bar)
+        accumulate(bar.work.v, b, v_bar)
+        accumulate(bar.assembly.frame_pose, row, frame_bar)
 
 
 # a point that touches -------------------------------------------------------------------------------------------------------
@@ -130,8 +132,9 @@ moved_place_on_link_adjoint = adjoint(
 
 
 @sweep
-def see_point(tree, assembly, work, touch, i, s, node):
+def see_point(frame, i, s, node):
     """What sense s sees of point i; nothing where it sees the robot."""
+    tree, work, touch = frame.tree, frame.work, frame.touch
     kind, p = tree.sense_kind[s], touch.pair[i]
     if kind == SEE_DEPTH:
         work.node[node] = opposite(touch.gap[i])
@@ -148,35 +151,38 @@ def see_point(tree, assembly, work, touch, i, s, node):
             work.node[node + k] = normal[k]
     elif kind == SEE_PLACE:
         j = tree.shape_link[tree.pair_a[p]]
-        place = place_on_link(touch.point[i], work.pose[tree.link_body[j]], assembly.frame_pose[tree.link_frame[j]])
+        place = place_on_link(
+            touch.point[i], work.pose[tree.link_body[j]], frame.assembly.frame_pose[tree.link_frame[j]]
+        )
         for k in range(3):
             work.node[node + k] = place[k]
 
 
 @sweep
-def see_point_adjoint(tree, assembly, assembly_bar, work, work_bar, touch, touch_bar, i, s, node):
-    kind, p, bar = tree.sense_kind[s], touch.pair[i], work_bar.node
+def see_point_adjoint(frame, bar, i, s, node):
+    tree, work, touch = frame.tree, frame.work, frame.touch
+    kind, p, node_bar = tree.sense_kind[s], touch.pair[i], bar.work.node
     if kind == SEE_DEPTH:
-        accumulate(touch_bar.gap, i, opposite(bar[node]))
+        accumulate(bar.touch.gap, i, opposite(node_bar[node]))
     elif kind == SEE_SLIDING:
         a, b = tree.shape_body[tree.pair_a[p]], tree.shape_body[tree.pair_b[p]]
         point, normal, v_a, v_b = sliding_adjoint(
             touch.point[i], touch.normal[i], work.v[a], work.v[b], work.pose[tree.reference[a]],
-            work.pose[tree.reference[b]], (bar[node], bar[node + 1], bar[node + 2], bar[node + 3]),
+            work.pose[tree.reference[b]], (node_bar[node], node_bar[node + 1], node_bar[node + 2], node_bar[node + 3]),
         )  # fmt: skip
-        accumulate(touch_bar.point, i, point)
-        accumulate(touch_bar.normal, i, normal)
-        accumulate(work_bar.v, a, v_a)
-        accumulate(work_bar.v, b, v_b)
+        accumulate(bar.touch.point, i, point)
+        accumulate(bar.touch.normal, i, normal)
+        accumulate(bar.work.v, a, v_a)
+        accumulate(bar.work.v, b, v_b)
     elif kind == SEE_NORMAL:
-        accumulate(touch_bar.normal, i, (bar[node], bar[node + 1], bar[node + 2]))
+        accumulate(bar.touch.normal, i, (node_bar[node], node_bar[node + 1], node_bar[node + 2]))
     elif kind == SEE_PLACE:
         j = tree.shape_link[tree.pair_a[p]]
-        b, frame = tree.link_body[j], tree.link_frame[j]
+        b, row = tree.link_body[j], tree.link_frame[j]
         point, pose_bar, frame_bar = moved_place_on_link_adjoint(
-            touch.point[i], work.pose[b], work.pose[tree.reference[b]], assembly.frame_pose[frame],
-            (bar[node], bar[node + 1], bar[node + 2]),
+            touch.point[i], work.pose[b], work.pose[tree.reference[b]], frame.assembly.frame_pose[row],
+            (node_bar[node], node_bar[node + 1], node_bar[node + 2]),
         )  # fmt: skip
-        accumulate(touch_bar.point, i, point)
-        accumulate(work_bar.pose, b, pose_bar)
-        accumulate(assembly_bar.frame_pose, frame, frame_bar)
+        accumulate(bar.touch.point, i, point)
+        accumulate(bar.work.pose, b, pose_bar)
+        accumulate(bar.assembly.frame_pose, row, frame_bar)
