@@ -132,7 +132,8 @@ class PlainField(list):
 def plain_tables(
     schema: Schema, rows: Mapping[str, int], integers: Mapping[str, Any], zero: Any = 0.0
 ) -> SimpleNamespace:
-    """The same tables as Python lists, for the no-compiler mode; every number may be of any type."""
+    """A frame whose tables are Python lists, for the no-compiler mode; every number may be of any type. `frame.bar` holds
+    the cotangents: `frame.bar.work` is table work_bar."""
     tables = SimpleNamespace()
     for table, widths in schema.tables.items():
         fields = SimpleNamespace()
@@ -149,6 +150,9 @@ def plain_tables(
                 value = PlainField([row] * rows.get(name, 0))
             setattr(fields, field, value)
         setattr(tables, table, fields)
+    tables.bar = SimpleNamespace(
+        **{name.removesuffix("_bar"): table for name, table in vars(tables).items() if name.endswith("_bar")}
+    )
     return tables
 
 

@@ -97,7 +97,7 @@ def _code(code: types.CodeType) -> str:
 def _word(value: object, callees: list[types.FunctionType]) -> str:
     """A value in words; functions that it leads to are added to `callees`."""
     if isinstance(value, Kernel):
-        return f"kernel {value.__name__} {value.tables}"
+        return f"kernel {value.__name__} {value.views}"
     if isinstance(value, Sweep | Traced):
         return f"{type(value).__name__} {value.__name__} {_word(value.fn, callees)}"
     if isinstance(value, functools._lru_cache_wrapper):

@@ -2,7 +2,8 @@
 
 Run as they are, they work on lists (the no-compiler mode). Compiled, the same source is given other primitives: traced
 operators become SIMD code, tables become pointers. A @sweep is compiled into whoever calls it. A @kernel is compiled
-once, on its own, takes whole tables as arguments (named as in the schema), and is called through its address.
+once, on its own, takes a frame (`frame.work` is table work of the schema) and, where it reverses something, the cotangents
+in it (`bar.work` is table work_bar), and is called through its address.
 """
 
 from __future__ import annotations
@@ -56,9 +57,11 @@ class Inlined(Sweep):
 
 
 class Kernel(Sweep):
-    @property
-    def tables(self) -> list[str]:
-        return list(inspect.signature(self.fn).parameters)
+    def __init__(self, fn: Callable) -> None:
+        super().__init__(fn)
+        self.views = tuple(inspect.signature(fn).parameters)
+        if self.views not in (("frame",), ("frame", "bar")):
+            raise TypeError(f"kernel {fn.__name__} takes {self.views}, and should take (frame) or (frame, bar)")
 
 
 sweep, inlined, kernel = Sweep, Inlined, Kernel
@@ -211,13 +214,13 @@ class Library:
                 if helper is not None:
                     helper.terminate()
                     helper.wait()
-        n_tables = len(self.kernels[name].tables)
-        prototype = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * (2 + n_tables))
+        n_views = len(self.kernels[name].views)
+        prototype = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * (2 + n_views))
         function = prototype(self.address(name))
         slots = (ctypes.c_void_p * 2)()
         where = ctypes.addressof(slots)
         pointer = frame.integers.ctypes.data
-        arguments = (where, where + ctypes.sizeof(ctypes.c_void_p), *[pointer] * n_tables)
+        arguments = (where, where + ctypes.sizeof(ctypes.c_void_p), *[pointer] * n_views)
         keep = (slots, frame)
 
         def run() -> None:

@@ -66,6 +66,14 @@ class NumbersType(types.Type):
         super().__init__(name="Numbers")
 
 
+class FrameType(types.Type):
+    """A frame, or the cotangents in it (view "bar"): the pointer to its integers. Tables are its attributes."""
+
+    def __init__(self, schema: Schema, view: str, pack: PackType) -> None:
+        self.schema, self.suffix, self.pack = schema, "" if view == "frame" else f"_{view}", pack
+        super().__init__(name=f"Frame({schema.name}.{view},{pack.name})")
+
+
 class TableType(types.Type):
     """All tables share one runtime value, the pointer to the frame's integers; the type says which fields they have."""
 
@@ -88,6 +96,7 @@ class _FieldModel(models.PrimitiveModel):
 
 @register_model(IntegersType)
 @register_model(NumbersType)
+@register_model(FrameType)
 @register_model(TableType)
 class _PointerModel(models.PrimitiveModel):
     def __init__(self, dmm, fe):
@@ -106,6 +115,20 @@ def _invariant_load(builder, pointer):
 
 def slot_of(builder, frame, index: int):
     return _invariant_load(builder, builder.gep(frame, [ir.Constant(I64, index)]))
+
+
+@infer_getattr
+class _FrameAttributes(AttributeTemplate):
+    key = FrameType
+
+    def generic_resolve(self, frame, attr):
+        table = attr + frame.suffix
+        return TableType(frame.schema, table, frame.pack) if table in frame.schema.tables else None
+
+
+@lower_getattr_generic(FrameType)
+def _table(context, builder, ty, frame, attr):
+    return frame
 
 
 @infer_getattr

@@ -30,13 +30,15 @@ network_adjoint = adjoint(network, "weights")
 
 
 @kernel
-def evaluate(frame, net):
+def evaluate(frame):
+    net = frame.net
     for i in range(frame.tree.n):
         net.loss[i] = network(net.weights[i], net.x[i])[0]
 
 
 @kernel
-def pull_back(frame, net):
+def pull_back(frame):
+    net = frame.net
     for i in range(frame.tree.n):
         net.weights_bar[i] = network_adjoint(net.weights[i], net.x[i], (net.one[i],))
 
