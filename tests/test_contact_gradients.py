@@ -27,7 +27,8 @@ from jointgrad.engine.rollout import OUTPUTS
 from jointgrad.engine.runtime import worker
 from jointgrad.engine.stages.assembly import assembly_stage_adjoint
 from jointgrad.engine.step import step, step_adjoint
-from jointgrad.model.arrays import NOT_NEGATIVE, PAIR_KINDS, PARAMS
+from jointgrad.model.arrays import NOT_NEGATIVE, PARAMS
+from jointgrad.model.pair_table import PAIR_KINDS
 
 TOLERANCE = 1e-6
 # of entries whose signature is not the same on all points of the difference

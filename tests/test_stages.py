@@ -11,7 +11,7 @@ from jointgrad.compiler.kernel import Kernel, Sweep
 from jointgrad.engine import pipeline, runge_kutta, step
 from jointgrad.engine.runtime import address, worker
 from jointgrad.engine.workspace import BLOCK, SCHEMA, TOUCH, WORK
-from jointgrad.model.arrays import PAIR_KINDS
+from jointgrad.model.pair_table import PAIR_KINDS
 
 # worlds that between them have every joint kind, several trees, welded links, springs, drives, every pair of shapes
 WORLDS = {"free": (3, "free", True, "matrix"), "fixed": (5, "fixed", False, "sums")}

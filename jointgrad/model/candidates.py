@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .arrays import BOX, CAPSULE, MARK, PLANE, SPHERE
+from .arrays import BOX, CAPSULE, CYLINDER, ELLIPSOID, MARK, MESH, PLANE, SPHERE, TERRAIN
 from .budget import excess
 from .constraint_rows import Block
 from .contact_pairs import is_filtered
@@ -21,7 +21,7 @@ def candidate_pairs(shapes: list[ContactShape]) -> np.ndarray:
     nor the parts of one body."""
     points = np.array([k for k, s in enumerate(shapes) if _is_point(s)], dtype=np.int64)
     solids = np.array([k for k, s in enumerate(shapes) if s.kind != MARK and not _is_point(s)], dtype=np.int64)
-    body, is_plane = np.array([s.body for s in shapes]), np.array([s.kind == PLANE for s in shapes])
+    body, is_ground = np.array([s.body for s in shapes]), np.array([s.kind in (PLANE, TERRAIN) for s in shapes])
     solids, points = (
         group[np.argsort(body[group], kind="stable")] if len(group) else group for group in (solids, points)
     )
@@ -38,7 +38,7 @@ def candidate_pairs(shapes: list[ContactShape]) -> np.ndarray:
         others = np.concatenate([solids[end:], points[:a], points[b:]])
         found.append(np.stack(np.meshgrid(solids[start:end], others, indexing="ij"), -1).reshape(-1, 2))
     pairs = np.sort(np.concatenate(found), axis=1)
-    pairs = pairs[~is_plane[pairs].all(1)]
+    pairs = pairs[~is_ground[pairs].all(1)]
     return pairs[np.lexsort((pairs[:, 0], pairs[:, 1]))]
 
 

@@ -11,8 +11,9 @@ from ....algebra.vector import cross, dot, scale
 from ....compiler.elementary import inverse, maximum, minimum, safe_norm, select
 from ....compiler.kernel import inlined, kernel, sweep
 from ....compiler.trace import traced
-from ....model.arrays import CONNECT, COULOMB, HOLLARS, IMPULSE, JOINT_TIE, MIMIC_ROW, PAIR_KINDS, WELD
+from ....model.arrays import CONNECT, COULOMB, HOLLARS, IMPULSE, JOINT_TIE, MIMIC_ROW, WELD
 from ....model.laws import STILL, Impulse
+from ....model.pair_table import FIRST_WITH_FEATURES
 from ...at_points import at_point
 from ...operators import zero, zero3
 from .energy import SLACK, bounce_at, mass_of_all, may_push, most_push, take_whole
@@ -38,7 +39,6 @@ WRITES = ("margin.record", "block.pushed", "block.motion")
 FAR = float("inf")
 LOOK = 0.02  # how far beyond its margin a point that does not touch yet is looked for, m
 GOLDEN = 0.6180339887498949  # multiples of it fill the unit interval evenly
-HAS_FEATURES = (PAIR_KINDS.index("box_capsule"), PAIR_KINDS.index("box_box"))
 
 
 def size_of(x):
@@ -336,7 +336,7 @@ def touch_record(frame, record, i):
             work.pose[tree.reference[a]], work.pose[tree.reference[b]], params.pair_transition[row],
             1.0 if tree.pair_law[p] == HOLLARS else 0.0, 1.0 if tree.pair_law[p] == COULOMB else 0.0, weight,
         )  # fmt: skip
-    if tree.pair_kind[p] == HAS_FEATURES[0] or tree.pair_kind[p] == HAS_FEATURES[1]:
+    if tree.pair_kind[p] >= FIRST_WITH_FEATURES:
         record = with_features(record, is_near(touch.gap[i], params.pair_margin[row]), touch.feature[i], weight)
     return record
 

@@ -8,7 +8,7 @@ from ....algebra.vector import add, column, cross, dot, neg, scale, sub, times, 
 from ....compiler.elementary import detach, inverse, maximum, root, select
 from ....compiler.trace import traced
 from .boxes import choose, entrywise
-from .elements import CROSSING, HELD, LINE, RIM, ROUND
+from .elements import CROSSING, HELD, LINE, RIM, ROUND, SIDE
 from .points import adjoint_along_motions, along_motions, between, where_it_exists
 
 NO_LENGTH = 1e-60
@@ -139,9 +139,9 @@ def place_on_face(other, own, kind, data, corners, m, radii):
     k = cross(along, sub(ends[2], ends[0]))
     height = dot(k, sub(ends[0], f0)) * safe_inverse(dot(k, m), NO_LENGTH)
     held = add(f0, scale(m, height))
-    is_crossing = is_kind(kind, CROSSING)
-    place = choose(is_crossing, crossing, choose(is_kind(kind, HELD), held, plain))
-    return place, select(is_crossing, radii[1], select(kind > 0.5, 0.0, radii[0]))
+    is_side, is_crossing = is_kind(kind, SIDE), is_kind(kind, CROSSING)
+    place = choose(is_side, crossing, choose(is_crossing, crossing, choose(is_kind(kind, HELD), held, plain)))
+    return place, select(is_side, radii[1], select(is_crossing, radii[0], select(kind > 0.5, 0.0, radii[0])))
 
 
 def face_contact(A, B, forms, row):

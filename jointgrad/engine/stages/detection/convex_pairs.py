@@ -2,7 +2,7 @@
 
 import math
 
-from ....compiler.kernel import inlined, lane_of, lanes_of, sweep
+from ....compiler.kernel import inlined, lane_of, sweep
 from ....model.arrays import BOX, CAPSULE, CYLINDER, ELLIPSOID, MESH, SPHERE
 from .cores import centre_of
 from .manifold import convex_manifold, spread, write_candidates
@@ -62,7 +62,7 @@ def ball_of(frame, body):
 
 
 @sweep
-def convex_search(frame, p, first, lane):
+def convex_search(frame, p, first, most, lane):
     """Features of one pair in one environment, as rows of geometry from `first` on."""
     tree = frame.tree
     a, b = tree.pair_a[p], tree.pair_b[p]
@@ -74,5 +74,5 @@ def convex_search(frame, p, first, lane):
     count = 0
     if dot3(way, way) < reach * reach:  # not where a number is no number
         count = convex_manifold(frame, 0, A, B, radii, margin)
-    count = spread(frame, 0, count, frame.slots)
-    write_candidates(frame, count, first, lane)
+    count = spread(frame, 0, count, most)
+    write_candidates(frame, count, first, most, lane)

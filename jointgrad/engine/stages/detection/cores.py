@@ -100,6 +100,8 @@ def centre_of(frame, body):
 def size_of(frame, body):
     """How large a body is, for tolerances."""
     s = body[3]
+    if body[0] == TERRAIN:
+        return frame.touch.scratch[body[1] - 1]
     largest = max(abs(s[0]), max(abs(s[1]), abs(s[2])))
     return largest * frame.tree.number[body[1] - 1] if body[0] == MESH else largest
 

@@ -9,9 +9,9 @@ import math
 from ....compiler.kernel import inlined, sweep
 from .scalars import across3, axis3, cross3, dot3, entries3, placed3, plus3, scaled3, sub3, turned3, turned_back3, unit3
 
-# kinds of elements; the last two are points of faces that are cut to each other: where an edge of one crosses an edge of the
-# other, and where a corner of the one that holds the normal faces the other
-CORNER, LINE, RIM, ROUND, CROSSING, HELD = range(6)
+# kinds of elements; the last three are points of faces that are cut to each other: where an edge of one crosses an edge of the
+# other, where a corner of the one that holds the normal faces the other, and where the side of a cylinder crosses an edge
+CORNER, LINE, RIM, ROUND, CROSSING, HELD, SIDE = range(7)
 
 
 @sweep

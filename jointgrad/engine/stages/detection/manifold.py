@@ -9,7 +9,7 @@ import math
 from ....compiler.kernel import inlined, set_lane, sweep
 from ....model.arrays import BOX, CAPSULE, CYLINDER, ELLIPSOID, MESH, SPHERE, TERRAIN
 from .cores import corner_of, is_round, separation_along, size_of, snapped_to_face, support_point
-from .elements import CORNER, CROSSING, HELD, LINE, RIM, ROUND, element_point, line_of, newton_direction
+from .elements import CORNER, CROSSING, HELD, LINE, RIM, ROUND, SIDE, element_point, line_of, newton_direction
 from .scalars import across3, axis3, cross3, dot3, entries3, placed3, plus3, scaled3, sub3, turned_back3, unit3
 from .separation import POINT, best_separation, better_of
 
@@ -20,9 +20,10 @@ REFERENCE, INCIDENT, SIDES, VERTEX = (
     16,
     6,
 )  # polygons: three numbers of the body's own, place in the plane, height
-FOUND, ROW, MOST = 2860, 28, 48  # candidates: a row of geometry, its gap, place in the plane
-PIECE = 4300  # corners of a piece of terrain
-SCRATCH = 4400
+FOUND, ROW, MOST = 2860, 28, 50  # candidates: a row of geometry, its gap, place in the plane
+PIECE = 4300  # corners of a piece of terrain, its size before them
+LISTED, MOST_NEAR = 4320, 128  # corners that lie in one face
+SCRATCH = 4450
 FACE_TIE = 1e-6  # part of a body's size within which corners lie in one face
 NEAR_FACE = 0.05  # part of the size within which, and within the margin, corners of the other body count to its face
 FLAT_RIM = 1e-3  # sine of the angle below which a cylinder stands on its end
@@ -38,7 +39,7 @@ NOTHING = (0.0,) * 9
 
 @sweep
 def put_candidate(frame, count, codes, a, b, n, measure):
-    """One more candidate: codes (holder, kinds), points, direction, (gap, place in the plane); how many there are."""
+    """One more candidate: codes (holder, kinds), points, direction, (gap, place in the plane), which become its place; how many there are."""
     touch = frame.touch
     if count >= MOST:
         return count
@@ -64,10 +65,30 @@ def swap_candidates(frame, i, j):
 
 
 @inlined
-def measure_of(frame, k):
-    touch = frame.touch
-    at = FOUND + ROW * k + 24
-    return touch.scratch[at], touch.scratch[at + 1], touch.scratch[at + 2]
+def place_at(frame, k):
+    """Where candidate k is, in the world."""
+    at, scratch = FOUND + ROW * k + 25, frame.touch.scratch
+    return scratch[at], scratch[at + 1], scratch[at + 2]
+
+
+@sweep
+def put_measure(frame, k, gap, place):
+    at, scratch = FOUND + ROW * k + 24, frame.touch.scratch
+    scratch[at] = gap
+    for j in range(3):
+        scratch[at + 1 + j] = place[j]
+
+
+@sweep
+def worth(frame, k, start, chosen):
+    """How much a candidate adds to those chosen from `start` on: its depth, then its distance from all of them."""
+    if chosen == 0:
+        return -frame.touch.scratch[FOUND + ROW * k + 24]
+    least = 1e300
+    for j in range(start, start + chosen):
+        way = sub3(place_at(frame, k), place_at(frame, j))
+        least = min(least, dot3(way, way))
+    return least
 
 
 @sweep
@@ -78,29 +99,11 @@ def spread(frame, start, count, most):
     for chosen in range(most):
         best, found = -1e300, start + chosen
         for k in range(start + chosen, count):
-            here = worth(frame, k, chosen, start)
+            here = worth(frame, k, start, chosen)
             if here > best:
                 best, found = here, k
         swap_candidates(frame, start + chosen, found)
     return start + most
-
-
-@sweep
-def worth(frame, k, chosen, start):
-    """How much a candidate adds to those chosen from `start` on: depth, distance from the first, area beside the first two."""
-    gap, x, y = measure_of(frame, k)
-    if chosen == 0:
-        return -gap
-    _, x0, y0 = measure_of(frame, start)
-    if chosen == 1:
-        return (x - x0) * (x - x0) + (y - y0) * (y - y0)
-    _, x1, y1 = measure_of(frame, start + 1)
-    area = (x1 - x0) * (y - y0) - (y1 - y0) * (x - x0)
-    if chosen == 2:
-        return abs(area)
-    _, x2, y2 = measure_of(frame, start + 2)
-    third = (x1 - x0) * (y2 - y0) - (y1 - y0) * (x2 - x0)
-    return -area if third > 0.0 else area
 
 
 # polygons --------------------------------------------------------------------------------------------------------------
@@ -121,26 +124,35 @@ def put_vertex(frame, base, k, data, body, frame3):
 
 
 @sweep
-def highest_corner(frame, body, d):
+def list_near(frame, body, d, tie):
+    """Corners that lie within `tie` of the farthest along d, as numbers in the list; how many."""
+    scratch, local = frame.touch.scratch, entries3(turned_back3(body[4], d), body[3])
     best = -1e300
     for i in range(body[2]):
-        best = max(best, dot3(placed3(body[4], entries3(corner_of(frame, body, i), body[3])), d))
-    return best
+        best = max(best, dot3(corner_of(frame, body, i), local))
+    n = 0
+    for i in range(body[2]):
+        if dot3(corner_of(frame, body, i), local) >= best - tie and n < MOST_NEAR:
+            scratch[LISTED + n] = 1.0 * i
+            n += 1
+    return n
 
 
 @sweep
 def polygon_of_corners(frame, body, d, tie, base, frame3):
     """Corners that lie within `tie` of the farthest along d, round the plane; how many."""
-    floor, n = highest_corner(frame, body, d) - tie, 0
-    last, first = -1, -1
-    for k in range(SIDES):
-        e = plus3(scaled3(frame3[0], COSINES[k]), frame3[1], SINES[k])
+    scratch, listed, n, last, first = frame.touch.scratch, list_near(frame, body, d, tie), 0, -1, -1
+    u = entries3(turned_back3(body[4], frame3[0]), body[3])
+    v = entries3(turned_back3(body[4], frame3[1]), body[3])
+    for k in range(SIDES if listed > 1 else 1):
+        e = plus3(scaled3(u, COSINES[k]), v, SINES[k])
         best, found = -1e300, -1
-        for i in range(body[2]):
-            x = placed3(body[4], entries3(corner_of(frame, body, i), body[3]))
-            if dot3(x, d) >= floor and dot3(x, e) > best + 1e-12 * abs(best):
-                best, found = dot3(x, e), i
-        if found != last and found != first:
+        for j in range(listed):
+            i = int(scratch[LISTED + j])
+            here = dot3(corner_of(frame, body, i), e)
+            if here > best + 1e-12 * abs(best):
+                best, found = here, i
+        if found != last and found != first and found >= 0:
             put_vertex(frame, base, n, corner_of(frame, body, found), body, frame3)
             first = found if n == 0 else first
             n += 1
@@ -223,16 +235,16 @@ def three_of(frame, base, i, j, k):
 def face_candidate(frame, count, holder, kind, held, other, n, measure):
     """A candidate whose normal one body holds: `held` are that body's points."""
     if holder > 0.0:
-        return put_candidate(frame, count, (holder, kind, 0.0), other, held, n, measure)
-    return put_candidate(frame, count, (holder, 0.0, kind), held, other, n, measure)
+        return put_candidate(frame, count, (holder, 1.0 * kind, 0.0), other, held, n, measure)
+    return put_candidate(frame, count, (holder, 0.0, 1.0 * kind), held, other, n, measure)
 
 
 @sweep
 def radius_beyond(body, radius, kind):
     """What an element's surface lies beyond its points: the radius of spheres, capsules and of a cylinder's side."""
     if body[0] == CYLINDER:
-        return body[3][0] if kind == LINE or kind == CROSSING else 0.0
-    return radius if kind == CORNER or kind == LINE or kind == CROSSING else 0.0
+        return body[3][0] if kind == LINE else 0.0
+    return radius if kind == CORNER or kind == LINE else 0.0
 
 
 @sweep
@@ -245,7 +257,7 @@ def rim_candidates(frame, count, holder, body, m, n, sizes, limits, held, frame3
         data = (end, COSINES[4 * k % SIDES], SINES[4 * k % SIDES], 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
         x = sub3(element_point(body, RIM, data, d), frame3[3])
         gap, u, v = dot3(m, x) - limits[0], dot3(frame3[0], x), dot3(frame3[1], x)
-        if gap < limits[1] and (k == 0 or is_inside(frame, REFERENCE, sizes[0], u, v, limits[2])):
+        if gap < limits[1] and is_inside(frame, REFERENCE, sizes[0], u, v, limits[2]):
             count = face_candidate(frame, count, holder, RIM, held, data, n, (gap, u, v))
     return count
 
@@ -273,7 +285,7 @@ def corner_candidates(frame, count, holder, n, sizes, limits, held):
 
 
 @sweep
-def crossing_candidates(frame, count, holder, n, sizes, limits):
+def crossing_candidates(frame, count, holder, kind, n, sizes, limits):
     """Where edges of the incident polygon cross those of the reference face."""
     n_ref, n_inc = sizes
     for i in range(n_inc if n_inc > 2 else n_inc - 1):
@@ -295,7 +307,7 @@ def crossing_candidates(frame, count, holder, n, sizes, limits):
                 if gap < limits[1] and -1e-9 * square <= along <= (1.0 + 1e-9) * square:
                     held = three_of(frame, REFERENCE, k, (k + 1) % n_ref, (k + 2) % n_ref)
                     data = three_of(frame, INCIDENT, i, j, (i + 2) % n_inc)
-                    count = face_candidate(frame, count, holder, CROSSING, held, data, n, (gap, u, v))
+                    count = face_candidate(frame, count, holder, kind, held, data, n, (gap, u, v))
     return count
 
 
@@ -328,13 +340,10 @@ def plane_of(frame, base, count):
 
 
 @sweep
-def face_manifold(frame, count, holder, H, O, m, n, radius, margin):
-    """Candidates between a face of H with the outward normal m, its polygon already there, and the body O."""
-    origin = (H[4][9], H[4][10], H[4][11])
-    u = across3(m)
-    frame3 = (u, cross3(m, u), m, origin)
+def on_face(frame, count, holder, H, O, m, n, given, frame3):
+    """Candidates between the reference polygon of H, with the outward normal m, and the body O."""
+    n_ref, radius, margin = given
     size = size_of(frame, H)
-    n_ref = polygon_of(frame, H, m, FACE_TIE * size, REFERENCE, frame3)
     held = three_of(frame, REFERENCE, 0, n_ref // 3, 2 * n_ref // 3)
     height = vertex_place(frame, REFERENCE, 0)[2]
     tie = min(margin, NEAR_FACE * size_of(frame, O)) + FACE_TIE * size
@@ -344,7 +353,7 @@ def face_manifold(frame, count, holder, H, O, m, n, radius, margin):
         count = rim_candidates(frame, count, holder, O, m, n, (n_ref, 0), (height, margin, slack), held, frame3)
         if n_inc == 2:
             limits = (height, margin, slack, O[3][0])
-            count = crossing_candidates(frame, count, holder, n, (n_ref, n_inc), limits)
+            count = crossing_candidates(frame, count, holder, SIDE, n, (n_ref, n_inc), limits)
         return count
     if O[0] == ELLIPSOID:
         return face_candidate(frame, count, holder, ROUND, held, NOTHING, n, (0.0, 0.0, 0.0))
@@ -356,10 +365,31 @@ def face_manifold(frame, count, holder, H, O, m, n, radius, margin):
         count = deepest_candidate(frame, count, holder, n, sizes, limits, held)
     count = corner_candidates(frame, count, holder, n, sizes, limits, held)
     if n_inc >= 2:
-        count = crossing_candidates(frame, count, holder, n, sizes, limits)
+        count = crossing_candidates(frame, count, holder, CROSSING, n, sizes, limits)
     if n_inc >= 3 and abs(area_of(frame, INCIDENT, n_inc)) > 1e-12 * size * size:
         count = held_candidates(frame, count, holder, n, sizes, limits, plane_of(frame, INCIDENT, n_inc))
-    return spread(frame, first, count, 4)
+    return count
+
+
+@sweep
+def places_of_candidates(frame, first, count, frame3, height):
+    """From places in the plane of a face to the world."""
+    for k in range(first, count):
+        at, scratch = FOUND + ROW * k + 24, frame.touch.scratch
+        place = plus3(plus3(plus3(frame3[3], frame3[0], scratch[at + 1]), frame3[1], scratch[at + 2]), frame3[2], height)
+        put_measure(frame, k, scratch[at], place)
+
+
+@sweep
+def face_manifold(frame, count, holder, H, O, m, n, radius, margin):
+    """Candidates between a face of H with the outward normal m and the body O."""
+    u = across3(m)
+    frame3 = (u, cross3(m, u), m, (H[4][9], H[4][10], H[4][11]))
+    n_ref = polygon_of(frame, H, m, FACE_TIE * size_of(frame, H), REFERENCE, frame3)
+    height = vertex_place(frame, REFERENCE, 0)[2]
+    after = on_face(frame, count, holder, H, O, m, n, (n_ref, radius, margin), frame3)
+    places_of_candidates(frame, count, after, frame3, height)
+    return spread(frame, count, after, 4)
 
 
 # elements ----------------------------------------------------------------------------------------------------------------
@@ -458,11 +488,12 @@ def beside_candidates(frame, count, A, a, B, b, n):
                 codes = (2.0, 1.0 * CORNER, 1.0 * LINE) if side == 0 else (2.0, 1.0 * LINE, 1.0 * CORNER)
                 one, two = (ends, line) if side == 0 else (line, ends)
                 count = put_candidate(frame, count, codes, one, two, n, (0.0, 0.0, 0.0))
+                put_measure(frame, count - 1, 0.0, end)
     return count
 
 
 @sweep
-def element_manifold(frame, count, A, B, n, points):
+def element_manifold(frame, count, A, B, n, points, radii):
     """The candidate of two elements that meet; two where lines lie side by side.
 
     Which elements they are is what separates best: each choice leads to a direction of its own."""
@@ -482,7 +513,12 @@ def element_manifold(frame, count, A, B, n, points):
             here = separation_along(frame, A, B, m) if dot3(m, n) > 0.5 else -1e300
             if here > best + 1e-12 * abs(best):
                 best, a_best, b_best, codes, found = here, a, b, (2.0, 1.0 * a_kind, 1.0 * b_kind), m
-    return put_candidate(frame, count, codes, a_best, b_best, found, (0.0, 0.0, 0.0))
+    after = put_candidate(frame, count, codes, a_best, b_best, found, (0.0, 0.0, 0.0))
+    if after > count:
+        radii = radius_beyond(A, radii[0], int(codes[1])), radius_beyond(B, radii[1], int(codes[2]))
+        place = element_point(B, int(codes[2]), b_best, found)
+        put_measure(frame, count, best - radii[0] - radii[1], place)
+    return after
 
 
 # both --------------------------------------------------------------------------------------------------------------------
@@ -517,24 +553,22 @@ def convex_manifold(frame, count, A, B, radii, margin):
         return face_manifold(frame, count, 1.0, B, A, n, n, radii[0], margin)
     if face_along(frame, A, scaled3(n, -1.0), points, 0):
         return face_manifold(frame, count, -1.0, A, B, scaled3(n, -1.0), n, radii[1], margin)
-    return element_manifold(frame, count, A, B, n, points)
+    return element_manifold(frame, count, A, B, n, points, radii)
 
 
 @sweep
-def write_candidates(frame, count, first, lane):
+def write_candidates(frame, count, first, most, lane):
     """The rows of one environment, from row `first` of the geometry on; those that it does not have are empty."""
-    for k in range(frame.slots):
-        at = FOUND + ROW * k
-        holds = 1.0 if k < count else 0.0
-        set_lane(frame.touch.geometry, first + k, lane, candidate_row(frame, holds))
+    for k in range(most):
+        set_lane(frame.touch.geometry, first + k, lane, candidate_row(frame, FOUND + ROW * k, 1.0 if k < count else 0.0))
 
 
 @sweep
-def candidate_row(frame, holds):
-    at = frame.at
+def candidate_row(frame, k, holds):
+    """The numbers of a row from place k of the scratch on."""
     s = frame.touch.scratch
     return (
-        s[at] * holds, s[at + 1], s[at + 2], s[at + 3], s[at + 4], s[at + 5], s[at + 6], s[at + 7], s[at + 8], s[at + 9],
-        s[at + 10], s[at + 11], s[at + 12], s[at + 13], s[at + 14], s[at + 15], s[at + 16], s[at + 17], s[at + 18],
-        s[at + 19], s[at + 20], s[at + 21], s[at + 22], s[at + 23],
+        s[k] * holds, s[k + 1], s[k + 2], s[k + 3], s[k + 4], s[k + 5], s[k + 6], s[k + 7], s[k + 8], s[k + 9], s[k + 10],
+        s[k + 11], s[k + 12], s[k + 13], s[k + 14], s[k + 15], s[k + 16], s[k + 17], s[k + 18], s[k + 19], s[k + 20],
+        s[k + 21], s[k + 22], s[k + 23],
     )  # fmt: skip

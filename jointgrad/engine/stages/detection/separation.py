@@ -136,7 +136,8 @@ def reduced(frame, n):
                 best, found, weights, nearest = dot3(v, v), k, w, v
     if found < 0:
         return 4, (0.0, 0.0, 0.0)
-    return keep_heavy(frame, 0 if found != 0 else 3), (1 if found != 1 else 3), (2 if found != 2 else 3), weights), nearest
+    rows = (0 if found != 0 else 3), (1 if found != 1 else 3), (2 if found != 2 else 3)
+    return keep_heavy(frame, rows[0], rows[1], rows[2], weights), nearest
 
 
 @sweep
