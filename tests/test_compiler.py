@@ -24,7 +24,7 @@ from jointgrad.compiler.ingredients import of_kernel
 from jointgrad.compiler.kernel import Library, accumulate, kernel, sweep
 from jointgrad.compiler.reverse import adjoint, tangent
 from jointgrad.compiler.trace import Graph, flatten, shaped_like, traced
-from jointgrad.engine import runtime
+from jointgrad.engine import runtime, workspace
 
 # a small problem: operators, a sweep, and kernels that call each other ------------------------------------------------
 
@@ -593,6 +593,19 @@ def test_a_kernel_takes_a_frame():
         @kernel
         def fn(work):
             pass
+
+
+def test_a_new_field_leaves_the_code_of_others():
+    """Slots are found by name: where one more moves no other, kernels that do not name it stay as they are; of the engine's, nearly
+    all do."""
+    more = Schema(TINY.name, {"work": TINY.tables["work"] | {"z": 1}, "other": {"z": 3}}, TINY.kernels)
+    assert {f: more.slots[f] for f in TINY.slots} == TINY.slots
+    assert of_kernel(doubled, more) == of_kernel(doubled, TINY)
+    tables = workspace.SCHEMA.tables
+    larger = Schema("engine", tables | {"work": {"made_up": 1} | tables["work"]}, workspace.SCHEMA.kernels)
+    kernels = runtime.library(4, 1).kernels.values()
+    kept = [of_kernel(k, larger) == of_kernel(k, workspace.SCHEMA) for k in kernels]
+    assert len(kernels) > 50 and sum(kept) > 0.9 * len(kernels)
 
 
 # the no-compiler mode, beside the compiled one ------------------------------------------------------------------------

@@ -214,13 +214,13 @@ def test_pairs_are_those_of_different_bodies():
                 link.shapes.append((cloud, *others)[rng.integers(4)])
         world.add(robot, name=f"r{k}")
     from jointgrad.model.contact_shapes import shapes_of
-    from jointgrad.model.flatten import bodies_of
-    from jointgrad.model.listing import Listing, list_robot
+    from jointgrad.model.parts import WorldParts, add_robot
+    from jointgrad.model.topology import bodies_of
 
-    listing = Listing()
+    parts = WorldParts()
     for placed in world.placed:
-        list_robot(placed, listing)
-    shapes, _ = shapes_of(listing.links, bodies_of(listing), True)
+        add_robot(placed, parts)
+    shapes, _ = shapes_of(parts.links, bodies_of(parts), True)
 
     def can_touch(a, b):
         are_points = a.shape.kind == b.shape.kind == "points"

@@ -7,13 +7,13 @@ import pytest
 
 import jointgrad as jg
 from jointgrad import cli
-from jointgrad.reproduce import go2
+from jointgrad.reproduce import go2, go2_chirp
 from jointgrad.reproduce.recordings import folder
 
 
 @pytest.fixture(scope="module")
 def chirp():
-    if not (folder() / go2.FILE).is_file():
+    if not (folder() / go2_chirp.FILE).is_file():
         pytest.skip(f"the recording is not here: {folder()}")
     return go2.load()
 

@@ -8,7 +8,7 @@ import pytest
 import jointgrad as jg
 from jointgrad.optimize import windows
 from jointgrad.reproduce import real_machines as machines
-from jointgrad.reproduce import real_pendulum
+from jointgrad.reproduce import real_pendulum, real_torques
 from jointgrad.reproduce.recordings import folder
 
 pytest.importorskip("scipy")
@@ -64,10 +64,10 @@ def test_torques_of_made_up_motions_are_explained(monkeypatch):
     model = model.replace({"joint.friction": 0 * model.params["joint.friction"]})
     m = made_up(model)
     split = machines.divided(m, "runs")
-    assert min(real_pendulum.of_torques(model, m, split)["explained"]) > 0.98  # smoothing takes the rest
-    assert min(real_pendulum.regression(m, split)["explained"]) > 0.98  # smoothing takes the rest
+    assert min(real_torques.of_torques(model, m, split)["explained"]) > 0.98  # smoothing takes the rest
+    assert min(real_torques.regression(m, split)["explained"]) > 0.98  # smoothing takes the rest
     wrong = model.replace({"link.com": 0.5 * model.params["link.com"]})
-    assert min(real_pendulum.of_torques(wrong, m, split)["explained"]) < 0.9
+    assert min(real_torques.of_torques(wrong, m, split)["explained"]) < 0.9
 
 
 def test_fit_finds_the_numbers_of_made_up_motions():
@@ -102,7 +102,7 @@ def test_networks_outside_say_what_they_say_inside(name):
     qd = rng.choice([-1, 1], (6, 2)) * rng.uniform(1, 3, (6, 2))  # far from rest, where dry friction is what it is
     qdd = (jg.step(grafted, jg.State(q, qd), u).qd - qd) / dt
     # the authors' arctangent is 1 % short of dry friction at 1 rad/s
-    np.testing.assert_allclose(real_pendulum.needed(grafted, m, q, qd, qdd), u, atol=6e-3)
+    np.testing.assert_allclose(real_torques.needed(grafted, m, q, qd, qdd), u, atol=6e-3)
 
 
 def made_up_windows(count: int = 3) -> tuple[jg.Model, machines.Machine, windows.RecordedWindows, np.ndarray]:
@@ -132,7 +132,7 @@ def test_slopes_with_starts_found_are_those_of_differences():
     model, _, data, units = made_up_windows()
     off = model.replace({"link.com": 0.9 * model.params["link.com"]})
     unknowns = Unknowns(off, [Entry("joint.damping", "joint?", scale=0.1), Entry("link.inertia", None, 3, scale=0.05)])
-    sought = windows.SoughtParameters(unknowns.start, unknowns.bounds, unknowns.values, unknowns.directions)
+    sought = windows.FittedParameters(unknowns.start, unknowns.bounds, unknowns.values, unknowns.directions)
     problem = windows.WindowFit(off, data, sought, units, strength=0.01, every=1)
 
     def half_squares(x):
@@ -159,7 +159,7 @@ def test_what_starts_make_up_for_is_no_slope():
     unknowns = Unknowns(
         model, [Entry("joint.damping", "joint?", scale=0.1), Entry("link.inertia", None, 3, scale=0.05)]
     )
-    sought = windows.SoughtParameters(unknowns.start, unknowns.bounds, unknowns.values, unknowns.directions)
+    sought = windows.FittedParameters(unknowns.start, unknowns.bounds, unknowns.values, unknowns.directions)
     problem = windows.WindowFit(model, data, sought, units, every=1)
 
     def residuals(x):

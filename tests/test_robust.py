@@ -16,7 +16,7 @@ import pytest
 import jointgrad as jg
 from jointgrad.model import inertias
 from jointgrad.model.elimination import Elimination, largest_eigenpair
-from jointgrad.model.listing import Listing, list_robot
+from jointgrad.model.parts import WorldParts, add_robot
 
 ROOT = Path(__file__).resolve().parents[1]
 MODELS = ROOT.parent / "shared" / "models"
@@ -180,12 +180,12 @@ def test_overlap_is_what_mujoco_measures(seed):
 
 def eliminated(model, world, number):
     """What compile works out of one tree's masses."""
-    listing, tree = Listing(), model.topology.tree
+    parts, tree = WorldParts(), model.topology.tree
     for placed in world.placed:
-        list_robot(placed, listing)
+        add_robot(placed, parts)
     members = tree["tree_body"][tree["tree_first"][number] : tree["tree_first"][number + 1]]
-    bodies = inertias._body_inertias(listing, tree, model.params)
-    return Elimination(members, tree, bodies, listing.poses, model.params)
+    bodies = inertias._body_inertias(parts, tree, model.params)
+    return Elimination(members, tree, bodies, parts.poses, model.params)
 
 
 @pytest.mark.parametrize("name", ("laikago", "franka_arm", "swimmer", "pendulum"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numba
 from numba import types
@@ -13,7 +14,9 @@ from .kernel import Inlined, Kernel, Library, Sweep, with_globals
 from .trace import Traced
 
 # no bounds checks and no Python exceptions inside kernels: sizes are checked where arrays enter
-_OPTIONS = dict(error_model="numpy", boundscheck=False, no_cpython_wrapper=True, no_cfunc_wrapper=True, nogil=True)
+_OPTIONS: dict[str, Any] = dict(
+    error_model="numpy", boundscheck=False, no_cpython_wrapper=True, no_cfunc_wrapper=True, nogil=True
+)
 
 
 def _substitution(library: Library, pack: lanes.PackType) -> Callable[[object], object]:
@@ -28,7 +31,7 @@ def _substitution(library: Library, pack: lanes.PackType) -> Callable[[object], 
             return numba.njit(
                 with_globals(value.fn, replace), error_model="numpy", forceinline=isinstance(value, Inlined)
             )
-        return exchange.PRIMITIVES.get(getattr(value, "__name__", None), value)
+        return exchange.PRIMITIVES.get(getattr(value, "__name__", ""), value)
 
     def replace(value):
         if not isinstance(value, Traced | Sweep) and not callable(value):
@@ -44,7 +47,7 @@ def machine_code(library: Library, kernel: Kernel) -> Code:
     pack = lanes.PackType(library.lanes, library.parts)
     fn = with_globals(kernel.fn, _substitution(library, pack))
     arguments = [lanes.FrameType(library.schema, view, pack) for view in kernel.views]
-    if numba.config.DISABLE_JIT:
+    if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
         raise CannotCompile("NUMBA_DISABLE_JIT is set, and the engine is compiled by numba: unset it")
     dispatcher = numba.njit(**_OPTIONS)(fn)
     dispatcher.compile(types.void(*arguments))

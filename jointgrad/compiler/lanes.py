@@ -121,7 +121,7 @@ def slot_of(builder, frame, index: int):
 class _FrameAttributes(AttributeTemplate):
     key = FrameType
 
-    def generic_resolve(self, frame, attr):
+    def generic_resolve(self, frame, attr):  # type: ignore[override]
         table = attr + frame.suffix
         return TableType(frame.schema, table, frame.pack) if table in frame.schema.tables else None
 

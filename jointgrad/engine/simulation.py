@@ -187,7 +187,7 @@ class Simulation:
             raise InputError("nothing was recorded: make it with record=True")
         q, qd, u, force = self._record.motion(self._q, self._qd)
         if not self._is_batched:
-            q, qd, u, force = (None if x is None else x[:, 0] for x in (q, qd, u, force))
+            q, qd, u, force = (None if x is None else x[:, 0] for x in (q, qd, u, force))  # type: ignore[assignment]
         return known_motion(self.model, (q, qd), u if self.model.nu else None, force=force, threads=self._threads)
 
 

@@ -21,7 +21,7 @@ from ..model.contact_pairs import Default, Rule
 from ..model.description import Actuator, Description, Joint, Link, Shape, Tendon
 from ..model.errors import InputError, ModelError
 from ..model.laws import Impulse, Spring
-from ..model.listing import Placed
+from ..model.parts import PlacedRobot
 from ..model.recipe import Recipe
 from ..model.renamed import renamed
 from ..model.world import World
@@ -32,10 +32,10 @@ FORMAT = "jointgrad model 1"
 KINDS = {
     kind.__name__: kind
     for kind in (
-        Actuator, Description, Impulse, Joint, Link, MLP, Placed, Recipe, Rule, Shape, Spring, Tendon,
+        Actuator, Description, Impulse, Joint, Link, MLP, PlacedRobot, Recipe, Rule, Shape, Spring, Tendon,
         *constraints.Constraint.__subclasses__(),
     )
-}  # fmt: skip
+} | {"Placed": PlacedRobot}  # fmt: skip  # as files of 0.1 call it
 
 
 def save_model(model: Model, path: Any) -> None:

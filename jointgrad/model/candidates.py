@@ -12,8 +12,8 @@ from .constraint_rows import Block
 from .contact_pairs import is_filtered
 from .contact_shapes import ContactShape
 from .errors import ModelError
-from .listing import Listing
 from .overlap import Solid, is_deep
+from .parts import WorldParts
 
 
 def candidate_pairs(shapes: list[ContactShape]) -> np.ndarray:
@@ -47,13 +47,13 @@ def _is_point(shape: ContactShape) -> bool:
 
 
 def overlapping_pairs(
-    shapes: list[ContactShape], tree: dict[str, Any], loops: list[Block], listing: Listing, pairs: np.ndarray
+    shapes: list[ContactShape], tree: dict[str, Any], loops: list[Block], parts: WorldParts, pairs: np.ndarray
 ) -> set[frozenset[int]]:
     """Pairs of one robot that lie in each other where the world starts: no motion leads there, so that its author does not
     mean them to touch. Robots that stand in each other, or in what is fixed other than their own base, are pushed apart.
 
     Trees that loops tie together are one robot. Marks and planes are left out."""
-    solids = {k: _solid(s, *listing.poses[s.frame]) for k, s in enumerate(shapes) if s.kind in (SPHERE, CAPSULE, BOX)}
+    solids = {k: _solid(s, *parts.poses[s.frame]) for k, s in enumerate(shapes) if s.kind in (SPHERE, CAPSULE, BOX)}
     centre, reach = np.full((len(shapes), 3), np.inf), np.zeros(len(shapes))
     for k, solid in solids.items():
         centre[k], reach[k] = solid.centre, solid.reach

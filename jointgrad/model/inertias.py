@@ -10,17 +10,17 @@ import numpy as np
 from .arrays import FIXED, POSITION, REVOLUTE, VELOCITY, Topology
 from .elimination import Elimination, largest_eigenpair
 from .errors import ModelError, UnstableWarning, warn_caller
-from .listing import Listing
+from .parts import WorldParts
 
 
-def check_inertias(listing: Listing, topology: Topology, params: dict[str, np.ndarray], integrator: str) -> None:
+def check_inertias(parts: WorldParts, topology: Topology, params: dict[str, np.ndarray], integrator: str) -> None:
     """What only the mass matrix shows, where the world starts: directions in which nothing resists, and joint damping or
     servos that are too stiff for the time step."""
     tree, stiffness = topology.tree, _stiffness(topology.tree, params, integrator)
     is_followed = integrator in ("semi_implicit", "implicit_damping")  # the two that take robots into contact
     if not any(root >= 0 for root in tree["tree_root"]) and not (is_followed and stiffness.any()):
         return
-    inertias = _body_inertias(listing, tree, params)
+    inertias = _body_inertias(parts, tree, params)
     for number, root in enumerate(tree["tree_root"]):
         members = tree["tree_body"][tree["tree_first"][number] : tree["tree_first"][number + 1]]
         dofs = np.arange(tree["tree_dof"][number], tree["tree_dof"][number + 1])
@@ -28,9 +28,9 @@ def check_inertias(listing: Listing, topology: Topology, params: dict[str, np.nd
         is_stiff = is_followed and stiffness[dofs].any()
         if not is_light and not is_stiff:
             continue
-        mass = Elimination(members, tree, inertias, listing.poses, params)
+        mass = Elimination(members, tree, inertias, parts.poses, params)
         if is_light:
-            _check_root(mass, next(name for (name, _, f) in listing.links if tree["frame_body"][f] == root))
+            _check_root(mass, next(name for (name, _, f) in parts.links if tree["frame_body"][f] == root))
         if is_stiff:
             _warn_of_stiffness(
                 mass, stiffness[dofs], topology.dof_names[dofs[0] : dofs[-1] + 1], params["world.dt"], integrator
@@ -78,10 +78,10 @@ def _warn_of_stiffness(
         )
 
 
-def _body_inertias(listing: Listing, tree: Mapping[str, Any], params: dict[str, np.ndarray]) -> np.ndarray:
+def _body_inertias(parts: WorldParts, tree: Mapping[str, Any], params: dict[str, np.ndarray]) -> np.ndarray:
     """(n + 1, 6, 6), of [angular, linear] motion of each body about the world's origin."""
-    frames = [frame for _, _, frame in listing.links]
-    R, p = (np.array([listing.poses[f][k] for f in frames]) for k in (0, 1))
+    frames = [frame for _, _, frame in parts.links]
+    R, p = (np.array([parts.poses[f][k] for f in frames]) for k in (0, 1))
     mass, at = params["link.mass"], p + np.einsum("nij,nj->ni", R, params["link.com"])
     own = params["link.inertia"][:, [0, 1, 2, 1, 3, 4, 2, 4, 5]].reshape(-1, 3, 3)
     cross = np.cross(np.eye(3), at[:, None])
@@ -94,12 +94,12 @@ def _body_inertias(listing: Listing, tree: Mapping[str, Any], params: dict[str, 
     return found
 
 
-def check_moving_mass(listing: Listing, topology: Topology, params: dict[str, np.ndarray]) -> None:
+def check_moving_mass(parts: WorldParts, topology: Topology, params: dict[str, np.ndarray]) -> None:
     """Every moving joint must carry inertia, or its acceleration would be infinite."""
     tree = topology.tree
     n = tree["n_bodies"]
     heavy, kinds = np.zeros(n + 1, dtype=bool), [*tree["kind"], FIXED]
-    for j, (_, link, _) in enumerate(listing.links):
+    for j, (_, link, _) in enumerate(parts.links):
         body = tree["link_body"][j]
         heavy[body] |= link.mass > 0 or (kinds[body] == REVOLUTE and any(link.inertia))
     for b in range(n - 1, -1, -1):
@@ -107,7 +107,7 @@ def check_moving_mass(listing: Listing, topology: Topology, params: dict[str, np
             heavy[tree["parent"][b]] |= heavy[b]
             continue
         frame = tree["frame"][b]
-        carried = [name for (name, _, f) in listing.links if tree["frame_body"][f] == b]
+        carried = [name for (name, _, f) in parts.links if tree["frame_body"][f] == b]
         what = f'link "{carried[0]}"' if carried else "what it carries"
         raise ModelError(
             f'joint "{topology.joint_names[frame]}" moves {what}, which has no mass and carries none: it would be '

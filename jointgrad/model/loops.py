@@ -60,7 +60,7 @@ def _shape_name(name: str, known: set[str]) -> str:
     return name if name in known else name.rsplit("/", 1)[-1]
 
 
-def list_loops(listing: Any, frame_body: list[int], tree: dict, contacts: Contacts, placed: list) -> dict[int, int]:
+def list_loops(parts: Any, frame_body: list[int], tree: dict, contacts: Contacts, placed: list) -> dict[int, int]:
     """Marks and ties of closed loops; and for every frame that follows another, that one."""
     mimics: dict[int, int] = {}
     left_out: dict[str, int] = {}
@@ -73,16 +73,16 @@ def list_loops(listing: Any, frame_body: list[int], tree: dict, contacts: Contac
         for joint in one.robot.joints.values():
             if joint.mimic:
                 leader, ratio, offset = joint.mimic
-                _follow(listing, mimics, one.prefix + joint.name, one.prefix + leader, ratio, offset)
+                _follow(parts, mimics, one.prefix + joint.name, one.prefix + leader, ratio, offset)
             if joint.kind in ("spherical", "planar", "universal", "free") and np.isfinite(joint.limit).any():
                 left_out[f"limit of a {joint.kind} joint"] = left_out.get(f"limit of a {joint.kind} joint", 0) + 1
         for c in one.robot.constraints:
             if not c.is_active or isinstance(c, ContactExclusion | ContactPair):
                 continue
             if isinstance(c, Connect | Weld):
-                _close(c, one, listing, frame_body, contacts, sites, tree["n_bodies"])
+                _close(c, one, parts, frame_body, contacts, sites, tree["n_bodies"])
             elif isinstance(c, JointCoupling) and _is_linear(c):
-                _couple(c, one, listing, mimics)
+                _couple(c, one, parts, mimics)
             elif not isinstance(c, TendonBounds | SpatialTendon) or c.limit or c.friction:
                 left_out[c.kind] = left_out.get(c.kind, 0) + 1
     if left_out:
@@ -91,9 +91,9 @@ def list_loops(listing: Any, frame_body: list[int], tree: dict, contacts: Contac
     return mimics
 
 
-def _frame(listing: Any, name: str) -> int:
-    frames = listing.frame_of_joint.get(name)
-    moving = [i for i in frames or () if listing.frames[i].kind in (REVOLUTE, PRISMATIC)]
+def _frame(parts: Any, name: str) -> int:
+    frames = parts.frame_of_joint.get(name)
+    moving = [i for i in frames or () if parts.frames[i].kind in (REVOLUTE, PRISMATIC)]
     if not moving:
         raise ModelError(
             f'joint "{name}", which another follows or is coupled to, does not exist or does not move in one way'
@@ -101,62 +101,62 @@ def _frame(listing: Any, name: str) -> int:
     return moving[0]
 
 
-def _follow(listing: Any, mimics: dict[int, int], name: str, leader: str, ratio: float, offset: float) -> None:
-    i = _frame(listing, name)
-    mimics[i] = _frame(listing, leader)
-    listing.frames[i].mimic = (float(ratio), float(offset))
+def _follow(parts: Any, mimics: dict[int, int], name: str, leader: str, ratio: float, offset: float) -> None:
+    i = _frame(parts, name)
+    mimics[i] = _frame(parts, leader)
+    parts.frames[i].mimic = (float(ratio), float(offset))
 
 
 def _is_linear(c: JointCoupling) -> bool:
     return not any(np.atleast_1d(c.polynomial)[2:])
 
 
-def _couple(c: JointCoupling, one: Any, listing: Any, mimics: dict[int, int]) -> None:
+def _couple(c: JointCoupling, one: Any, parts: Any, mimics: dict[int, int]) -> None:
     """q1 - start1 = c0 + c1 (q2 - start2), in MuJoCo's words; without a second joint the first is held."""
     constant, ratio = [*np.atleast_1d(c.polynomial).tolist(), 0.0][:2]
-    i = _frame(listing, one.prefix + c.joint)
-    start = float(listing.frames[i].initial)
+    i = _frame(parts, one.prefix + c.joint)
+    start = float(parts.frames[i].initial)
     if c.leader is not None:
-        j = _frame(listing, one.prefix + c.leader)
-        offset = start + constant - ratio * float(listing.frames[j].initial)
-        mimics[i], listing.frames[i].mimic = j, (ratio, offset)
+        j = _frame(parts, one.prefix + c.leader)
+        offset = start + constant - ratio * float(parts.frames[j].initial)
+        mimics[i], parts.frames[i].mimic = j, (ratio, offset)
     else:
-        mimics[i], listing.frames[i].mimic = i, (0.0, start + constant)
+        mimics[i], parts.frames[i].mimic = i, (0.0, start + constant)
 
 
 def _close(
-    c: Connect | Weld, one: Any, listing: Any, frame_body: list[int], contacts: Contacts, sites: dict, n_bodies: int
+    c: Connect | Weld, one: Any, parts: Any, frame_body: list[int], contacts: Contacts, sites: dict, n_bodies: int
 ) -> None:
     """Marks on the two bodies of a loop, and its ties."""
     name = one.prefix + (c.name or c.kind)
-    places = [_site(one, listing, s, sites) for s in c.sites] if c.sites else _anchored(c, one, listing)
+    places = [_site(one, parts, s, sites) for s in c.sites] if c.sites else _anchored(c, one, parts)
     marks = []
     for k, (frame, R, p) in enumerate(places):
         marks.append(len(contacts.shapes))
         placement = (*p, *quaternion(R))
-        frame_number = len(listing.frames) if frame is None else frame
+        frame_number = len(parts.frames) if frame is None else frame
         body = n_bodies if frame is None else frame_body[frame]
         contacts.shapes.append(ContactShape(f"{name}.{k}", "", MARK, frame_number, body, (0.0, 0.0, 0.0), placement))
     contacts.ties += loop_blocks(isinstance(c, Weld), marks[0], marks[1])
 
 
-def _link_frame(one: Any, listing: Any, name: str) -> int | None:
+def _link_frame(one: Any, parts: Any, name: str) -> int | None:
     if name == WORLD:
         return None
-    return listing.frame_of_link[one.prefix + name]
+    return parts.frame_of_link[one.prefix + name]
 
 
-def _site(one: Any, listing: Any, name: str, sites: dict) -> tuple[int | None, np.ndarray, np.ndarray]:
+def _site(one: Any, parts: Any, name: str, sites: dict) -> tuple[int | None, np.ndarray, np.ndarray]:
     if name not in sites:
         raise ModelError(f'a loop refers to the site "{name}", which no link has')
     link, position, orientation = sites[name]
-    return _link_frame(one, listing, link), rotation(unit(orientation)), np.asarray(position, dtype=np.float64)
+    return _link_frame(one, parts, link), rotation(unit(orientation)), np.asarray(position, dtype=np.float64)
 
 
-def _anchored(c: Connect | Weld, one: Any, listing: Any) -> list[tuple[int | None, np.ndarray, np.ndarray]]:
+def _anchored(c: Connect | Weld, one: Any, parts: Any) -> list[tuple[int | None, np.ndarray, np.ndarray]]:
     """Both marks where the anchor is at the start; a weld may say how link 2 stands in link 1."""
-    frames = [_link_frame(one, listing, link) for link in (c.link1, c.link2)]
-    (R1, p1), (R2, p2) = (listing.poses[f] if f is not None else (np.eye(3), np.zeros(3)) for f in frames)
+    frames = [_link_frame(one, parts, link) for link in (c.link1, c.link2)]
+    (R1, p1), (R2, p2) = (parts.poses[f] if f is not None else (np.eye(3), np.zeros(3)) for f in frames)
     anchor = np.asarray(c.anchor, dtype=np.float64)
     # a weld's anchor is given in the second link, a connect's in the first
     if isinstance(c, Weld):

@@ -10,7 +10,7 @@ import numpy as np
 from .constraints import JointCoupling
 from .description import Description, Joint
 from .errors import UnphysicalWarning, warn_caller
-from .listing import plane_axes
+from .parts import plane_axes
 from .ranges import unit, unit_quaternion
 from .rotations import rotation, turned_quaternion
 from .solids import matter_of_shapes

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .contact_pairs import Rule
-from .listing import Placed
+from .parts import PlacedRobot
 
 
 @dataclass(frozen=True, eq=False)
@@ -14,7 +14,7 @@ class Recipe:
     """`world` and `compile` are the arguments of World and World.compile, each of `grafts` those of jg.graft."""
 
     world: dict[str, Any]
-    placed: tuple[Placed, ...]
+    placed: tuple[PlacedRobot, ...]
     rules: tuple[Rule, ...]
     compile: dict[str, Any]
     grafts: tuple[dict[str, Any], ...] = ()

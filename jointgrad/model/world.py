@@ -16,16 +16,16 @@ from .checks import check_link, check_names, warn_of_units
 from .contact_pairs import PAIR_OPTIONS, Default, Rule
 from .description import Description, Shape
 from .errors import ModelError, UnsupportedWarning, warn_caller
-from .flatten import Plan, bodies_of, params_of, start_of, topology_of
 from .inertias import check_inertias, check_moving_mass
 from .laws import Impulse, Law, Spring
-from .listing import Listing, Placed, list_robot
 from .massless import with_mass
 from .meshes import with_pieces
 from .names import unknown
+from .parts import PlacedRobot, WorldParts, add_robot
 from .ranges import BASES, Number, check_form, check_word, numbers, unit_quaternion
 from .recipe import Recipe
 from .renamed import with_current_names
+from .topology import Plan, bodies_of, params_of, start_of, topology_of
 
 
 class World:
@@ -42,7 +42,7 @@ class World:
     ) -> None:
         self.gravity, self.dt, self.integrator = gravity, dt, integrator
         self.density, self.viscosity = density, viscosity
-        self.placed: list[Placed] = []
+        self.placed: list[PlacedRobot] = []
         self.rules: list[Rule] = []
 
     def add(
@@ -62,7 +62,7 @@ class World:
         check_word(owner, "base", base, BASES)
         position = tuple(numbers(owner, "position", position, 3))
         orientation = unit_quaternion(owner, "orientation", orientation)
-        self.placed.append(Placed(robot.copy(), f"{name}/" if name else "", position, orientation, base))
+        self.placed.append(PlacedRobot(robot.copy(), f"{name}/" if name else "", position, orientation, base))
         return self
 
     def add_ground(
@@ -147,34 +147,34 @@ class World:
         check_form("compile", "the world", asked)
         check_word("the world", "integrator", integrator, INTEGRATORS)
         check_form("world", "the world", vars(self) | {"dt": dt})
-        listing = Listing()
+        parts = WorldParts()
         placed = self._ready(massless, meshes, contact is not None)
         if why := excess("bodies", sum(len(placed.robot.links) for placed in self.placed)):
             raise ModelError(f"the world has {why}")
         for one in placed:
             for link in one.robot.links.values():
                 check_link(link, unphysical)
-            list_robot(one, listing)
+            add_robot(one, parts)
         warn_of_units((one.robot for one in placed), dt)
-        if not listing.links:
+        if not parts.links:
             raise ModelError("the world is empty: add a robot with at least one link before compiling")
-        check_names("link", [name for name, _, _ in listing.links])
-        check_names("joint", [f.name for f in listing.frames])
-        check_names("actuator", [name for name, _, _ in listing.actuators])
-        check_names("tendon", [name for name, _, _ in listing.tendons])
+        check_names("link", [name for name, _, _ in parts.links])
+        check_names("joint", [f.name for f in parts.frames])
+        check_names("actuator", [name for name, _, _ in parts.actuators])
+        check_names("tendon", [name for name, _, _ in parts.tendons])
         _check_law(contact)
-        bodies = bodies_of(listing)
+        bodies = bodies_of(parts)
         plan = Plan(contact, constraints, max_contacts, self.rules)
-        topology, contacts = topology_of(listing, bodies, INTEGRATORS[integrator], plan, placed)
+        topology, contacts = topology_of(parts, bodies, INTEGRATORS[integrator], plan, placed)
         if topology.tree["has_impulses"] and integrator == "rk4":
             _refuse_impulses(is_asked)
             topology = replace(topology, tree={**topology.tree, "integrator": INTEGRATORS["semi_implicit"]})
-        params = params_of(listing, topology, self, dt, contacts)
-        check_moving_mass(listing, topology, params)
-        check_inertias(listing, topology, params, integrator)
-        return Model(replace(topology, recipe=self._recipe(given | asked)), params, start_of(listing))
+        params = params_of(parts, topology, self, dt, contacts)
+        check_moving_mass(parts, topology, params)
+        check_inertias(parts, topology, params, integrator)
+        return Model(replace(topology, recipe=self._recipe(given | asked)), params, start_of(parts))
 
-    def _ready(self, massless: str, meshes: str, touches: bool) -> list[Placed]:
+    def _ready(self, massless: str, meshes: str, touches: bool) -> list[PlacedRobot]:
         """Robots with the corners of their meshes, and with mass below every joint that moves."""
         if touches or massless == "estimate":
             with_pieces((one.robot for one in self.placed), meshes)

@@ -109,7 +109,7 @@ def nearest_starts(
 
 
 @dataclass(frozen=True)
-class SoughtParameters:
+class FittedParameters:
     """Numbers x (n,) of a model: where they start, their bounds, parameters of points (B, n), changes by a unit of each, and
     whether bodies with such numbers exist."""
 
@@ -125,7 +125,7 @@ class WindowFit:
     they start: strength 1 counts a unit of x as all residuals of one."""
 
     def __init__(
-        self, model: jg.Model, data: RecordedWindows, sought: SoughtParameters, units: np.ndarray, strength: float = 0.0,
+        self, model: jg.Model, data: RecordedWindows, sought: FittedParameters, units: np.ndarray, strength: float = 0.0,
         every: int = 5,
     ) -> None:  # fmt: skip
         self.model, self.data, self.sought, self.units = model, data, sought, units

@@ -9,7 +9,7 @@ import mujoco
 import numpy as np
 
 from jointgrad.model.description import Actuator, Description, Joint, Link
-from jointgrad.model.listing import plane_axes
+from jointgrad.model.parts import plane_axes
 
 # a body between two joints of one link: MuJoCo refuses less, and no result sees so little in nine digits
 SPECK = 2e-15

@@ -29,7 +29,7 @@ from .pose import (
 )
 from .report import Report
 from .source import Source
-from .words import checked
+from .words import checked, is_limited
 
 WORLD = "world"
 DEPTH = 300  # bodies in bodies
@@ -393,15 +393,3 @@ def scopes_of(builder: Builder, scope: Scope, kind: str, name: str) -> dict[Scop
 def nearest(scope: Scope, there: dict[Scope, None]) -> Scope:
     """The scope itself where a thing is there, else the first in which it is."""
     return scope if scope in there else next(iter(there))
-
-
-def is_limited(element: Element, name: str, bounds: tuple[float, float], autolimits: bool) -> bool:
-    """Whether a range is in force: as said, or, if nothing is said, where there is one."""
-    word = element.get(name, "auto")
-    if word not in ("true", "false", "auto"):
-        raise element.error(f'<{element.tag} {name}="{word}">: expected true, false or auto')
-    if word == "auto" and any(bounds) and not autolimits:
-        raise element.error(
-            f'<{element.tag}> has a range but does not say {name}="true" or "false" (autolimits is off)'
-        )
-    return word == "true" or (word == "auto" and bounds[0] < bounds[1])

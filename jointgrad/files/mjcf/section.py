@@ -12,10 +12,10 @@ from ...model.description import INFINITE, Actuator, Description
 from ...model.errors import ModelError
 from ...model.initial import initial_mass_matrix
 from ..xml import Element
-from .body import Builder, Scope, is_limited, scopes_of
+from .body import Builder, Scope, scopes_of
 from .drive import Drive, taught
 from .source import DRIVES, Source
-from .words import checked
+from .words import checked, is_limited
 
 LOOKS = ("visual", "statistic", "custom", "size")
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from ...model.constraints import SpatialTendon, TendonBounds
 from ...model.description import Tendon
 from ..xml import Element
-from .body import Builder, Scope, is_limited, nearest, scopes_of
+from .body import Builder, Scope, nearest, scopes_of
+from .words import is_limited
 
 # of a spatial tendon these act through its path, which is not simulated; the inertia of any tendon couples joints
 PASSIVE = ("stiffness", "damping")

@@ -44,3 +44,15 @@ def checked(element: Element) -> Element:
         wrong = next(name for name in element.attributes if name not in words)
         raise element.error(f"<{element.tag}>: {unknown('attribute', wrong, sorted(words))}")
     return element
+
+
+def is_limited(element: Element, name: str, bounds: tuple[float, float], autolimits: bool) -> bool:
+    """Whether a range is in force: as said, or, if nothing is said, where there is one."""
+    word = element.get(name, "auto")
+    if word not in ("true", "false", "auto"):
+        raise element.error(f'<{element.tag} {name}="{word}">: expected true, false or auto')
+    if word == "auto" and any(bounds) and not autolimits:
+        raise element.error(
+            f'<{element.tag}> has a range but does not say {name}="true" or "false" (autolimits is off)'
+        )
+    return word == "true" or (word == "auto" and bounds[0] < bounds[1])

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...model.description import Joint
 from ...model.errors import ModelError
-from ...model.listing import plane_axes
+from ...model.parts import plane_axes
 
 JOINTS = {"revolute": "hinge", "continuous": "hinge", "prismatic": "slide", "spherical": "ball"}
 

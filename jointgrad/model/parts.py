@@ -35,7 +35,7 @@ class Frame:
 
 
 @dataclass
-class Placed:
+class PlacedRobot:
     """A robot and where it stands in its world."""
 
     robot: Description
@@ -50,7 +50,7 @@ class Placed:
 
 
 @dataclass
-class Listing:
+class WorldParts:
     """The world as flat lists, in the order in which the engine will know them."""
 
     frames: list[Frame] = field(default_factory=list)
@@ -69,7 +69,7 @@ class Listing:
         return {name: frame for name, _, frame in self.links}
 
 
-def list_robot(placed: Placed, listing: Listing) -> None:
+def add_robot(placed: PlacedRobot, parts: WorldParts) -> None:
     robot, prefix = placed.robot, placed.prefix
     for joint in robot.joints.values():
         check_joint(joint, robot)
@@ -87,7 +87,7 @@ def list_robot(placed: Placed, listing: Listing) -> None:
     stack = list(reversed(children[None]))
     while stack:
         name = stack.pop()
-        seen[name] = _list_link(placed, robot.links[name], joints_of[name], seen, listing)
+        seen[name] = _add_link(placed, robot.links[name], joints_of[name], seen, parts)
         stack += reversed(children[name])
     lost = [name for name in robot.links if name not in seen]
     if lost:
@@ -96,13 +96,13 @@ def list_robot(placed: Placed, listing: Listing) -> None:
         )
     for actuator in robot.actuators.values():
         check_actuator(actuator, robot)
-        listing.actuators.append((prefix + actuator.name, prefix + (actuator.tendon or actuator.joint), actuator))
+        parts.actuators.append((prefix + actuator.name, prefix + (actuator.tendon or actuator.joint), actuator))
     for tendon in robot.tendons.values():
         check_tendon(tendon, robot)
-        listing.tendons.append((prefix + tendon.name, prefix, tendon))
+        parts.tendons.append((prefix + tendon.name, prefix, tendon))
 
 
-def _list_link(placed: Placed, link: Link, joints: list[Joint], seen: dict[str, int], listing: Listing) -> int:
+def _add_link(placed: PlacedRobot, link: Link, joints: list[Joint], seen: dict[str, int], parts: WorldParts) -> int:
     """Frames of a link's joints, then the link; returns the frame that carries it."""
     prefix = placed.prefix
     if not joints:
@@ -110,27 +110,27 @@ def _list_link(placed: Placed, link: Link, joints: list[Joint], seen: dict[str, 
         base = Frame(f"{prefix}{link.name}.base", kind, None, None, placed.position, placed.orientation)
         if kind == FREE:
             base.initial = base.rest = (*placed.position, *placed.orientation)
-        listing.frames.append(base)
+        parts.frames.append(base)
     for number, joint in enumerate(joints):
         parent = seen[joint.parent] if joint.parent is not None else None
         if number:
-            parent = len(listing.frames) - 1
+            parent = len(parts.frames) - 1
         elif joint.parent is None and joint.kind != "free":
-            listing.frames.append(
+            parts.frames.append(
                 Frame(f"{prefix}{joint.name}.base", FIXED, None, None, placed.position, placed.orientation)
             )
-            parent = len(listing.frames) - 1
-        first = len(listing.frames)
-        listing.frames += _primitives(joint, prefix, parent, first, placed)
+            parent = len(parts.frames) - 1
+        first = len(parts.frames)
+        parts.frames += _primitives(joint, prefix, parent, first, placed)
         if any(joint.anchor) and joint.kind != "free":
-            back = _back_from_anchor(joint, prefix, listing.frames[first], len(listing.frames) - 1)
-            listing.frames.append(back)
-        listing.frame_of_joint[prefix + joint.name] = list(range(first, len(listing.frames)))
-    listing.links.append((prefix + link.name, link, len(listing.frames) - 1))
-    return len(listing.frames) - 1
+            back = _back_from_anchor(joint, prefix, parts.frames[first], len(parts.frames) - 1)
+            parts.frames.append(back)
+        parts.frame_of_joint[prefix + joint.name] = list(range(first, len(parts.frames)))
+    parts.links.append((prefix + link.name, link, len(parts.frames) - 1))
+    return len(parts.frames) - 1
 
 
-def _primitives(joint: Joint, prefix: str, parent: int | None, first: int, placed: Placed) -> list[Frame]:
+def _primitives(joint: Joint, prefix: str, parent: int | None, first: int, placed: PlacedRobot) -> list[Frame]:
     """The chain of primitive joints that a joint stands for."""
     name = prefix + joint.name
     if joint.kind in ("spherical", "free"):
@@ -165,7 +165,7 @@ def _scalar_parts(joint: Joint) -> list[tuple[str, int, Any]]:
     return [("", kind, joint.axis)]
 
 
-def _turning(joint: Joint, name: str, parent: int | None, placed: Placed) -> Frame:
+def _turning(joint: Joint, name: str, parent: int | None, placed: PlacedRobot) -> Frame:
     """A spherical or free joint; a free one starts, and rests, where the joint was placed."""
     start: tuple[float, ...]
     if joint.kind == "spherical":
@@ -197,7 +197,7 @@ def _numbers(joint: Joint, count: int) -> tuple[list[float], list[float]]:
     return out[0], out[1]
 
 
-def _pose_in_world(placed: Placed, joint: Joint) -> tuple[float, ...]:
+def _pose_in_world(placed: PlacedRobot, joint: Joint) -> tuple[float, ...]:
     position = np.asarray(placed.position) + rotation(placed.orientation) @ np.asarray(joint.position, dtype=np.float64)
     own = unit_quaternion(f'joint "{joint.name}"', "orientation", joint.orientation)
     return (*position, *turned_quaternion(placed.orientation, own))

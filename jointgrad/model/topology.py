@@ -31,8 +31,8 @@ from .description import Actuator, Tendon
 from .errors import ModelError
 from .grafts import no_grafts
 from .laws import TIE_COMPLIANCE, Impulse, Law
-from .listing import Frame, Listing, Placed
 from .loops import list_loops, pairs_of_files
+from .parts import Frame, PlacedRobot, WorldParts
 from .ranges import unit, unit_quaternion
 from .trees import tree_arrays
 
@@ -59,20 +59,20 @@ def _moving(frames: list[Frame]) -> list[int]:
     return sorted((i for i, f in enumerate(frames) if f.kind != FIXED), key=lambda i: depth[i])
 
 
-def bodies_of(listing: Listing) -> list[int]:
+def bodies_of(parts: WorldParts) -> list[int]:
     """The body that each frame moves with: its own if its joint moves, else its parent's; the world is len(bodies)."""
-    moving = _moving(listing.frames)
+    moving = _moving(parts.frames)
     own = {frame: body for body, frame in enumerate(moving)}
     found: list[int] = []
-    for i, f in enumerate(listing.frames):
+    for i, f in enumerate(parts.frames):
         found.append(own[i] if i in own else (len(moving) if f.parent is None else found[f.parent]))
     return found
 
 
 def topology_of(
-    listing: Listing, frame_body: list[int], integrator: int, plan: Plan, placed: list[Placed]
+    parts: WorldParts, frame_body: list[int], integrator: int, plan: Plan, placed: list[PlacedRobot]
 ) -> tuple[Topology, Contacts]:
-    frames, n_frames = listing.frames, len(listing.frames)
+    frames, n_frames = parts.frames, len(parts.frames)
     moving = _moving(frames)
     n = len(moving)
     kind = [frames[i].kind for i in moving]
@@ -80,64 +80,64 @@ def topology_of(
     carrying = set(parent)
     first_q = np.cumsum([0] + [N_Q[f.kind] for f in frames])
     first_dof = np.cumsum([0] + [N_DOF[f.kind] for f in frames])
-    terms, tendon_first = _terms(listing, first_q, first_dof)
-    numbers = {name: k for k, (name, _, _) in enumerate(listing.tendons)}
-    drives = [_drive(name, target, a, listing, first_q, first_dof, numbers) for name, target, a in listing.actuators]
+    terms, tendon_first = _terms(parts, first_q, first_dof)
+    numbers = {name: k for k, (name, _, _) in enumerate(parts.tendons)}
+    drives = [_drive(name, target, a, parts, first_q, first_dof, numbers) for name, target, a in parts.actuators]
     of_joints = [a for a, d in enumerate(drives) if d[3] < 0]
     of_tendons = [a for a, d in enumerate(drives) if d[3] >= 0]
     tree: dict[str, Any] = {
-        "n_frames": n_frames, "n_links": len(listing.links), "n_bodies": n, "n_dofs": int(first_dof[-1]), "n_q": int(first_q[-1]),
+        "n_frames": n_frames, "n_links": len(parts.links), "n_bodies": n, "n_dofs": int(first_dof[-1]), "n_q": int(first_q[-1]),
         "n_actuators": len(drives), "integrator": integrator,
         "frame_parent": [n_frames if f.parent is None else f.parent for f in frames],
         "frame_kind": [f.kind for f in frames], "frame_body": frame_body,
-        "link_frame": [f for _, _, f in listing.links], "link_body": [frame_body[f] for _, _, f in listing.links],
+        "link_frame": [f for _, _, f in parts.links], "link_body": [frame_body[f] for _, _, f in parts.links],
         "parent": parent, "kind": kind, "frame": moving, "q": first_q[moving].tolist(), "dof": first_dof[moving].tolist(),
         "n_dof": [N_DOF[k] for k in kind], "reference": _references(parent, kind),
         "is_last": [int(N_DOF[kind[b]] == 1 and b not in carrying) for b in range(n)],
         "actuator_kind": [d[0] for d in drives], "actuator_dof": [d[1] for d in drives], "actuator_q": [d[2] for d in drives],
-        "n_tendons": len(listing.tendons), "tendon_first": tendon_first, "actuator_tendon": [d[3] for d in drives],
+        "n_tendons": len(parts.tendons), "tendon_first": tendon_first, "actuator_tendon": [d[3] for d in drives],
         "n_joint_drives": len(of_joints), "joint_drive": of_joints, "n_tendon_drives": len(of_tendons), "tendon_drive": of_tendons,
         "term_dof": [dof for dof, _, _ in terms], "term_q": [q for _, q, _ in terms],
     }  # fmt: skip
     tree |= tree_arrays(tree) | no_grafts()
-    contacts = _contacts(listing, frame_body, tree, plan, placed, first_q, first_dof)
+    contacts = _contacts(parts, frame_body, tree, plan, placed, first_q, first_dof)
     tree |= contact_arrays(contacts, tree, plan.contact, plan.max_contacts)
-    number = {name: j for j, (name, _, _) in enumerate(listing.links)}
+    number = {name: j for j, (name, _, _) in enumerate(parts.links)}
     tree["shape_link"] = [number.get(s.link, -1) for s in contacts.shapes]
     dof_names = [f.name if N_DOF[f.kind] == 1 else f"{f.name}[{j}]" for f in frames for j in range(N_DOF[f.kind])]
     topology = Topology(
         tree,
-        tuple(name for name, _, _ in listing.links),
+        tuple(name for name, _, _ in parts.links),
         tuple(f.name for f in frames),
-        tuple(name for name, _, _ in listing.actuators),
+        tuple(name for name, _, _ in parts.actuators),
         tuple(dof_names),
         tuple(s.name for s in contacts.shapes),
         tuple(contacts.row_names),
-        tuple(name for name, _, _ in listing.tendons),
-        tuple((j, replace(shape)) for j, (_, link, _) in enumerate(listing.links) for shape in link.shapes),
+        tuple(name for name, _, _ in parts.tendons),
+        tuple((j, replace(shape)) for j, (_, link, _) in enumerate(parts.links) for shape in link.shapes),
     )
     return topology, contacts
 
 
 def _contacts(
-    listing: Listing,
+    parts: WorldParts,
     frame_body: list[int],
     tree: dict[str, Any],
     plan: Plan,
-    placed: list[Placed],
+    placed: list[PlacedRobot],
     first_q: Any,
     first_dof: Any,
 ) -> Contacts:
     """Shapes that touch, pairs of them, and ties, as the world and its files say."""
     contacts = Contacts()
     has_partners = any(rule.contact is not None and rule.contact is not Default for rule in plan.rules)
-    contacts.shapes, left_out = shapes_of(listing.links, frame_body, plan.contact is not None or has_partners)
+    contacts.shapes, left_out = shapes_of(parts.links, frame_body, plan.contact is not None or has_partners)
     moving = any(s.body < tree["n_bodies"] for s in contacts.shapes)
     warn_of_shapes(left_out if moving or plan.contact is not None else {})
     excluded, explicit = pairs_of_files(placed, contacts.shapes)
-    mimics = list_loops(listing, frame_body, tree, contacts, placed) if plan.constraints else {}
+    mimics = list_loops(parts, frame_body, tree, contacts, placed) if plan.constraints else {}
     pairs = candidate_pairs(contacts.shapes)
-    deep = overlapping_pairs(contacts.shapes, tree, contacts.ties, listing, pairs) if len(pairs) else set()
+    deep = overlapping_pairs(contacts.shapes, tree, contacts.ties, parts, pairs) if len(pairs) else set()
     missed = list_pairs(contacts, tree, PairRules([*excluded, *plan.rules], plan.contact, explicit, deep), pairs)
     warn_of_overlaps(contacts.overlapping)
     asked = [f'"{r.first}" and "{r.second}"' for r in plan.rules]
@@ -146,21 +146,21 @@ def _contacts(
         listed = ", nor ".join(lost)
         raise ModelError(f"no two shapes that could touch are called {listed}; names are those of links and shapes")
     if plan.constraints:
-        contacts.ties = joint_blocks(listing.frames, frame_body, first_q, first_dof, tree, mimics) + contacts.ties
+        contacts.ties = joint_blocks(parts.frames, frame_body, first_q, first_dof, tree, mimics) + contacts.ties
     return contacts
 
 
 def _drive(
-    name: str, target: str, actuator: Actuator, listing: Listing, first_q: Any, first_dof: Any, numbers: dict[str, int]
+    name: str, target: str, actuator: Actuator, parts: WorldParts, first_q: Any, first_dof: Any, numbers: dict[str, int]
 ) -> tuple[int, int, int, int]:
     """Kind, degree of freedom and coordinate, or else tendon, of an actuator."""
     code = {"torque": TORQUE, "position": POSITION, "velocity": VELOCITY, "damper": DAMPER}[actuator.kind]
     dof = q = tendon = -1
     if actuator.tendon:
         tendon = numbers[target]
-        has_length = all(has for _, _, has in _terms_of(*listing.tendons[tendon], listing, first_q, first_dof))
+        has_length = all(has for _, _, has in _terms_of(*parts.tendons[tendon], parts, first_q, first_dof))
     else:
-        dof, q, has_length = _coordinate(f'actuator "{name}"', target, actuator.component, listing, first_q, first_dof)
+        dof, q, has_length = _coordinate(f'actuator "{name}"', target, actuator.component, parts, first_q, first_dof)
     if not has_length and (code == POSITION or actuator.bias[1]):
         what = "tendon" if actuator.tendon else "joint"
         raise ModelError(
@@ -170,11 +170,11 @@ def _drive(
 
 
 def _coordinate(
-    owner: str, joint: str, component: int, listing: Listing, first_q: Any, first_dof: Any
+    owner: str, joint: str, component: int, parts: WorldParts, first_q: Any, first_dof: Any
 ) -> tuple[int, int, bool]:
     """Degree of freedom and coordinate of a joint's component, and whether the one is the other's rate."""
-    frames = listing.frames
-    dofs = [(i, k) for i in listing.frame_of_joint[joint] for k in range(N_DOF[frames[i].kind])]
+    frames = parts.frames
+    dofs = [(i, k) for i in parts.frame_of_joint[joint] for k in range(N_DOF[frames[i].kind])]
     if not 0 <= component < len(dofs):
         raise ModelError(
             f'{owner} drives component {component} of joint "{joint}", which has {len(dofs)} degrees of freedom'
@@ -185,12 +185,12 @@ def _coordinate(
 
 
 def _terms_of(
-    name: str, prefix: str, tendon: Tendon, listing: Listing, first_q: Any, first_dof: Any
+    name: str, prefix: str, tendon: Tendon, parts: WorldParts, first_q: Any, first_dof: Any
 ) -> list[tuple[int, int, bool]]:
     """Degree of freedom and coordinate of each term of a tendon, and whether the one is the other's rate."""
     owner = f'tendon "{name}"'
     found = [
-        _coordinate(owner, prefix + joint, component, listing, first_q, first_dof)
+        _coordinate(owner, prefix + joint, component, parts, first_q, first_dof)
         for joint, _, component in tendon.full_terms()
     ]
     if tendon.stiffness and not all(has for _, _, has in found):
@@ -200,9 +200,9 @@ def _terms_of(
     return found
 
 
-def _terms(listing: Listing, first_q: Any, first_dof: Any) -> tuple[list[tuple[int, int, bool]], list[int]]:
+def _terms(parts: WorldParts, first_q: Any, first_dof: Any) -> tuple[list[tuple[int, int, bool]], list[int]]:
     """Terms of all tendons in a row, and where each tendon's begin."""
-    each = [_terms_of(*tendon, listing, first_q, first_dof) for tendon in listing.tendons]
+    each = [_terms_of(*tendon, parts, first_q, first_dof) for tendon in parts.tendons]
     return [term for terms in each for term in terms], [0, *(int(n) for n in np.cumsum([len(terms) for terms in each]))]
 
 
@@ -225,10 +225,10 @@ def _references(parent: list[int], kind: list[int]) -> list[int]:
 
 
 def params_of(
-    listing: Listing, topology: Topology, world: World, dt: float, contacts: Contacts
+    parts: WorldParts, topology: Topology, world: World, dt: float, contacts: Contacts
 ) -> dict[str, np.ndarray]:
-    links, frames, drives = [k for _, k, _ in listing.links], listing.frames, [a for _, _, a in listing.actuators]
-    tendons = [t for _, _, t in listing.tendons]
+    links, frames, drives = [k for _, k, _ in parts.links], parts.frames, [a for _, _, a in parts.actuators]
+    tendons = [t for _, _, t in parts.tendons]
 
     def of_joint(what: str) -> list[float]:
         return [0.0 if f.joint is None or f.kind == FIXED else getattr(f.joint, what) for f in frames]
@@ -274,6 +274,6 @@ def _unit_axis(frame: Frame) -> np.ndarray:
     return unit(frame.axis) if frame.kind in (REVOLUTE, PRISMATIC) else np.array([0.0, 0.0, 1.0])
 
 
-def start_of(listing: Listing) -> np.ndarray:
-    parts = [np.atleast_1d(np.asarray(f.initial, dtype=np.float64)) for f in listing.frames if f.kind != FIXED]
-    return np.concatenate(parts) if parts else np.zeros(0)
+def start_of(parts: WorldParts) -> np.ndarray:
+    values = [np.atleast_1d(np.asarray(f.initial, dtype=np.float64)) for f in parts.frames if f.kind != FIXED]
+    return np.concatenate(values) if values else np.zeros(0)
