@@ -48,6 +48,7 @@ _HOME = {
     "inspect": "engine.inspect",
     "plain": "engine.plain",
     "zoo": "model.zoo",
+    "terrain": "terrain",
     "view": "viewer.browser",
     "graft": "grafts.blueprint",
     "MLP": "grafts.blueprint",
@@ -55,6 +56,7 @@ _HOME = {
 __all__ = [*_HOME]
 
 if TYPE_CHECKING:
+    from . import terrain as terrain
     from .engine import plain as plain
     from .engine.curvature import hessian_product as hessian_product
     from .engine.gradients import Exact as Exact
@@ -101,7 +103,7 @@ def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'jointgrad' has no attribute {name!r}")
     home = importlib.import_module(f".{_HOME[name]}", __name__)
-    value = home if name in ("plain", "zoo") else getattr(home, name)
+    value = home if name in ("plain", "terrain", "zoo") else getattr(home, name)
     globals()[name] = value
     return value
 

@@ -25,7 +25,9 @@ def flat(size: tuple[float, float] = (8.0, 8.0), spacing: float = 0.1) -> np.nda
     return np.zeros((len(y), len(x)))
 
 
-def slopes(size: tuple[float, float] = (8.0, 8.0), spacing: float = 0.1, angle: float = 0.2, level: float = 1.0) -> np.ndarray:
+def slopes(
+    size: tuple[float, float] = (8.0, 8.0), spacing: float = 0.1, angle: float = 0.2, level: float = 1.0
+) -> np.ndarray:
     """A hill like a roof across x: level over `level` m in the middle, and falling to both sides at an angle (rad)."""
     x, y = _points(size, spacing)
     fall = -np.tan(angle) * np.maximum(np.abs(x) - level / 2, 0.0)
@@ -33,7 +35,11 @@ def slopes(size: tuple[float, float] = (8.0, 8.0), spacing: float = 0.1, angle: 
 
 
 def stairs(
-    size: tuple[float, float] = (8.0, 8.0), spacing: float = 0.05, rise: float = 0.1, run: float = 0.3, level: float = 1.0
+    size: tuple[float, float] = (8.0, 8.0),
+    spacing: float = 0.05,
+    rise: float = 0.1,
+    run: float = 0.3,
+    level: float = 1.0,
 ) -> np.ndarray:
     """Stairs up along x on both sides of a level middle. A riser is as steep as the spacing allows: one cell wide."""
     x, y = _points(size, spacing)
@@ -53,7 +59,11 @@ def steps(
 
 
 def rough(
-    size: tuple[float, float] = (8.0, 8.0), spacing: float = 0.1, height: float = 0.05, seed: int = 0, smooth: float = 0.2
+    size: tuple[float, float] = (8.0, 8.0),
+    spacing: float = 0.1,
+    height: float = 0.05,
+    seed: int = 0,
+    smooth: float = 0.2,
 ) -> np.ndarray:
     """Random ground with bumps about `smooth` m wide, their standard deviation half of `height`; its middle is at zero."""
     x, y = _points(size, spacing)

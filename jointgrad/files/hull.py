@@ -44,7 +44,9 @@ class Hulls:
 
 def cached(mesh: Mesh, mode: str, corners: int) -> dict[str, Any]:
     """Pieces, the greatest error of cutting, and how many corners the largest had before; from disk where it is known."""
-    name = hashlib.sha256(FORMAT + mode.encode() + bytes([corners % 256]) + mesh.vertices.tobytes() + mesh.faces.tobytes())
+    name = hashlib.sha256(
+        FORMAT + mode.encode() + bytes([corners % 256]) + mesh.vertices.tobytes() + mesh.faces.tobytes()
+    )
     place = cache.folder() / "hulls" / f"{name.hexdigest()}.npz"
     try:
         return _opened(place)
@@ -77,7 +79,9 @@ def reduced(corners: np.ndarray, most: int = CORNERS) -> tuple[np.ndarray, float
     if len(corners) <= most:
         return corners, 0.0
     size = float(np.ptp(corners, axis=0).max())
-    axes = np.array([(x, y, z) for x in (-1, 0, 1) for y in (-1, 0, 1) for z in (-1, 0, 1) if abs(x) + abs(y) + abs(z) in (1, 3)])
+    axes = np.array(
+        [(x, y, z) for x in (-1, 0, 1) for y in (-1, 0, 1) for z in (-1, 0, 1) if abs(x) + abs(y) + abs(z) in (1, 3)]
+    )
     chosen = sorted({int(k) for k in np.argmax(corners @ axes.T, axis=0)})
     while True:
         planes = _hull(corners[chosen]).equations

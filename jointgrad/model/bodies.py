@@ -104,6 +104,18 @@ def _outline(x: np.ndarray, members: np.ndarray, normal: np.ndarray) -> set[int]
     return found
 
 
+def rings(corners: np.ndarray) -> list[np.ndarray]:
+    """Numbers of the corners of every face of a convex body, counter-clockwise seen from outside."""
+    size, found = np.ptp(corners, axis=0).max(), []
+    for normal in hull(corners)[1]:
+        height = corners @ normal
+        members = np.flatnonzero(height > height.max() - SAME_FACE * size)
+        u = np.cross(normal, np.eye(3)[np.argmin(np.abs(normal))])
+        flat = corners[members] - corners[members].mean(0)
+        found.append(members[np.argsort(np.arctan2(flat @ np.cross(normal, u), flat @ u))])
+    return found
+
+
 def _turn(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> float:
     return float((b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0]))
 

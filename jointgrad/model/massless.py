@@ -20,12 +20,12 @@ DENSITY = 1000.0  # kg/m^3, that of water, as MuJoCo takes it
 
 def with_mass(robot: Description, choice: str) -> Description:
     """The robot, its joints that carry no mass welded, or their links given one; the same robot where there are none."""
-    light = massless_joints(robot)
-    if choice == "refuse" or not light:
+    if choice == "refuse" or not massless_joints(robot):
         return robot
     robot = robot.copy()
+    light = massless_joints(robot)
     if choice == "estimate":
-        _tell(f"given the mass of their shapes at {DENSITY:g} kg/m^3", _estimate(robot, light))
+        _tell(f"given the mass of their shapes at {DENSITY:g} kg/m^3", given_mass(robot, light))
         light = massless_joints(robot)
     if light:
         why = "welded where they stand, for they carry no mass" + (" and no shape" if choice == "estimate" else "")
@@ -49,7 +49,7 @@ def _tell(what: str, names: Iterable[str]) -> None:
         warn_caller(f"{what}: {shown}", UnphysicalWarning)
 
 
-def _estimate(robot: Description, light: list[Joint]) -> list[str]:
+def given_mass(robot: Description, light: list[Joint]) -> list[str]:
     """Links below these joints get the mass of their shapes; the names of those that have some."""
     below = {joint.child for joint in light}
     while new := {j.child for j in robot.joints.values() if j.parent in below} - below:
@@ -112,10 +112,11 @@ def _motion_at_start(joint: Joint) -> tuple[np.ndarray, tuple[float, ...]]:
         x, y, normal = plane_axes(joint.axis)
         return values[0] * x + values[1] * y, _about(normal, values[2])
     if joint.kind == "universal":
-        return np.zeros(3), turned_quaternion(_about(unit(joint.axis), values[0]), _about(unit(joint.second_axis), values[1]))
+        return np.zeros(3), turned_quaternion(
+            _about(unit(joint.axis), values[0]), _about(unit(joint.second_axis), values[1])
+        )
     return (np.zeros(3), _about(unit(joint.axis), values[0])) if joint.kind != "free" else none
 
 
 def _about(axis: np.ndarray, angle: float) -> tuple[float, ...]:
     return (float(np.cos(angle / 2)), *(float(x) for x in np.sin(angle / 2) * axis))
-

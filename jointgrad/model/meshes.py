@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from .description import Description, Shape
 from .errors import ModelError, UnsupportedWarning, warn_caller
 
+
 def with_pieces(robots: Iterable[Description], choice: str, wants: str = "collision") -> None:
-    """Give every mesh that touches, and has none yet, the corners of its convex pieces. What cannot be read is told and left out."""
+    """Give every mesh that touches the corners of its convex pieces. What cannot be read is told and left out."""
     meshes = [s for robot in robots for link in robot.links.values() for s in link.shapes if _is_open(s, wants)]
     if not meshes:
         return
@@ -25,7 +26,12 @@ def with_pieces(robots: Iterable[Description], choice: str, wants: str = "collis
 
 
 def _is_open(shape: Shape, wants: str) -> bool:
-    return shape.kind == "mesh" and bool(shape.mesh) and not len(shape.pieces) and (shape.role != "visual" or wants == "all")
+    return (
+        shape.kind == "mesh"
+        and bool(shape.mesh)
+        and not len(shape.pieces)
+        and (shape.role != "visual" or wants == "all")
+    )
 
 
 def _tell(cuts: list[tuple[str, int, float]], unread: dict[str, str]) -> None:

@@ -27,7 +27,8 @@ class Has:
 
 SHAPES = {
     "plane": Has(support=False, faces=True), "sphere": Has(radius=True), "capsule": Has(radius=True), "box": Has(faces=True),
-    "cylinder": Has(faces=True, radius=True), "ellipsoid": Has(), "mesh": Has(faces=True), "terrain": Has(support=False, faces=True),
+    "cylinder": Has(faces=True, radius=True), "ellipsoid": Has(), "mesh": Has(faces=True),
+    "terrain": Has(support=False, faces=True),
 }  # fmt: skip
 
 # functions of their own, of the later kind and the earlier one, and how many points each may give

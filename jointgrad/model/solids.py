@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .bodies import hull
+from .bodies import rings
 from .rotations import rotation
 
 SOLIDS = ("sphere", "capsule", "cylinder", "box", "ellipsoid")
@@ -59,7 +59,8 @@ def matter_of_shapes(shapes: Iterable[Any], density: float) -> tuple[float, tupl
     for v, at, second in bodies:
         arm = at - com
         total += density * (second + v * (arm @ arm * np.eye(3) - np.outer(arm, arm)))
-    return float(mass), tuple(map(float, com)), tuple(float(total[i, j]) for i, j in ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2)))
+    six = total[(0, 0, 0, 1, 1, 2), (0, 1, 2, 1, 2, 2)]
+    return float(mass), tuple(map(float, com)), tuple(map(float, six))
 
 
 def _bodies(shape: Any) -> list[tuple[float, np.ndarray, np.ndarray]]:
@@ -78,15 +79,9 @@ def _bodies(shape: Any) -> list[tuple[float, np.ndarray, np.ndarray]]:
 
 def _hull_matter(corners: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
     """Volume, centre and inertia per density about it of a convex hull: pyramids from a point inside to the faces."""
-    _, normals = hull(corners)
     inside, parts = corners.mean(0), []
-    for normal in normals:
-        height = (corners - inside) @ normal
-        members = np.flatnonzero(height > height.max() - 1e-9 * np.ptp(corners, axis=0).max())
-        u = np.cross(normal, np.eye(3)[np.argmin(np.abs(normal))])
-        flat = corners[members] - corners[members].mean(0)
-        order = members[np.argsort(np.arctan2(flat @ np.cross(normal, u), flat @ u))]
-        parts += [(corners[order[0]], corners[a], corners[b]) for a, b in zip(order[1:-1], order[2:], strict=True)]
+    for ring in rings(corners):
+        parts += [(corners[ring[0]], corners[a], corners[b]) for a, b in zip(ring[1:-1], ring[2:], strict=True)]
     tips = np.array(parts).reshape(-1, 3, 3) - inside
     share = np.abs(np.linalg.det(tips)) / 6
     whole = share.sum()

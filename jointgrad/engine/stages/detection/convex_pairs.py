@@ -4,8 +4,9 @@ import math
 
 from ....compiler.kernel import inlined, lane_of, sweep
 from ....model.arrays import BOX, CAPSULE, CYLINDER, ELLIPSOID, MESH, SPHERE
+from .candidates import spread, write_candidates
 from .cores import centre_of
-from .manifold import convex_manifold, spread, write_candidates
+from .manifold import convex_manifold
 from .scalars import dot3, sub3
 
 POINT_FORM = (0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 1.0)

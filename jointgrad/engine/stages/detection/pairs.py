@@ -11,7 +11,17 @@ from ....compiler.kernel import Kernel, Sweep, inlined, lanes_of, sweep
 from ....compiler.trace import traced
 from ....model.pair_table import PAIR_KINDS, POINTS
 from . import boxes, capsules, points, rounds
-from .boxes import box_capsule, box_capsule_adjoint, box_capsule_features, box_box_clip, box_box_clip_adjoint, box_box_corner, box_box_corner_adjoint, box_box_edge, box_box_edge_adjoint
+from .boxes import (
+    box_box_clip,
+    box_box_clip_adjoint,
+    box_box_corner,
+    box_box_corner_adjoint,
+    box_box_edge,
+    box_box_edge_adjoint,
+    box_capsule,
+    box_capsule_adjoint,
+    box_capsule_features,
+)
 from .convex import convex_contact, convex_contact_adjoint
 from .convex_pairs import convex_search, form_of
 from .near import bars_of, give_back, may_touch, may_touch_plane, note, shapes_of
@@ -314,7 +324,7 @@ def dispatch(name, arguments, suffix):
     for number, kind in enumerate(PAIR_KINDS):
         lines += [f"    {'el' if number else ''}if kind == {number}:", f"        {kind}_pairs{suffix}({arguments})"]
     scope = {"__name__": __name__, **KERNELS}
-    exec("\n".join(lines), scope)  # noqa: S102, text of our own
+    exec("\n".join(lines), scope)
     return Sweep(scope[name])
 
 

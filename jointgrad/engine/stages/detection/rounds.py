@@ -5,8 +5,8 @@ from ....compiler.elementary import maximum, select
 from ....compiler.trace import traced
 from .boxes import choose, entrywise, magnitude, sign
 from .convex import in_world, round_point, unit
-from .manifold import FLAT_RIM
 from .points import adjoint_along_motions, along_motions, plane_contact, where_it_exists
+from .polygons import FLAT_RIM
 
 # corners of a mesh that count as lying on a plane are within this part of its size of the lowest
 NEAR_LOWEST = 0.02

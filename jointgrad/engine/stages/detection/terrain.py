@@ -8,12 +8,15 @@ import math
 
 from ....compiler.kernel import lane_of, sweep
 from ....model.arrays import TERRAIN
+from .candidates import FOUND, ROW, place_at, spread, swap_candidates, write_candidates
 from .convex_pairs import ball_of, body_of, radius_of
 from .cores import centre_of, separation_along, size_of, snapped_to_face
-from .manifold import FOUND, PIECE, ROW, element_manifold, face_along, face_manifold, place_at, spread, swap_candidates, write_candidates
-from .scalars import cross3, dot3, entries3, placed3, scaled3, sub3, turned3, turned_back3, unit3
-from .separation import SHARP, ROUND, nearest_to_origin
+from .faces import face_along, face_manifold
+from .manifold import element_manifold
+from .scalars import cross3, dot3, entries3, scaled3, sub3, turned3, turned_back3, unit3
+from .separation import SHARP, nearest_to_origin
 
+PIECE = 4300  # in `touch.scratch`: corners of a prism, its size before them
 AROUND = 8  # directions in which the ground must fall away
 STEP = 0.2  # part of a cell that is looked at in each
 
@@ -101,11 +104,8 @@ def without_seams(frame, t, A, first, count, top):
     while k < count:
         at = FOUND + ROW * k
         n = scratch[at + 21], scratch[at + 22], scratch[at + 23]
-        if scratch[at] == -1.0:
-            is_kept = dot3(n, top) < -1.0 + 1e-9
-        else:
-            is_kept = falls_away(frame, t, A[3], A[4], place_at(frame, k), n)
-        if is_kept:
+        is_top = scratch[at] == -1.0 and dot3(n, top) < -1.0 + 1e-9
+        if is_top or (scratch[at] > 0.0 and falls_away(frame, t, A[3], A[4], place_at(frame, k), n)):
             k += 1
         else:
             count -= 1
