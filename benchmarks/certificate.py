@@ -25,8 +25,9 @@ from typing import NamedTuple
 import numpy as np
 
 import jointgrad as jg
-from jointgrad.engine.probe import DISTANCE, RATE, _part, displaced, free_directions, last_states
-from jointgrad.engine.tangent_coordinates import to_tangent
+from jointgrad.engine.gradients.copies import copies
+from jointgrad.engine.probe import DISTANCE, RATE, free_directions, last_states
+from jointgrad.engine.tangent_coordinates import displaced, to_tangent
 
 FLOOR = 0.1
 AGREES = 0.5  # of what a gradient says, how far the change may be from it
@@ -170,7 +171,7 @@ def misleads(
     slope = np.where(by_speed[:, None], RATE * by_qd, by_q)
     # of a gradient of zero a step in any direction will do
     slope = np.where(np.abs(slope).max(1, keepdims=True) > 1e-9, slope, 1e-9 * rng.normal(size=slope.shape))
-    same = _part(motion, slice(0, batch), 1)
+    same = copies(motion, slice(0, batch), 1)
     with np.errstate(all="ignore"):
         way = DISTANCE * free_directions(same, slope / np.abs(slope).max(1, keepdims=True))
         dq = np.where(by_speed[:, None], 0.0, displaced(model, motion._inputs.q, way))

@@ -43,9 +43,27 @@ _HOME = {
     "Gradient": "engine.rollout",
     "linearize": "engine.linearize",
     "Exact": "engine.gradients",
+    "Meaning": "engine.gradients",
     "MovingImpacts": "engine.gradients",
+    "Randomised": "engine.gradients",
+    "Smoothed": "engine.gradients",
+    "Truncated": "engine.gradients",
     "hessian_product": "engine.curvature",
     "inspect": "engine.inspect",
+    "mass_matrix": "engine.quantities",
+    "inverse_dynamics": "engine.quantities",
+    "bias_force": "engine.quantities",
+    "gravity_force": "engine.quantities",
+    "centre_of_mass": "engine.quantities",
+    "centroidal_momentum": "engine.quantities",
+    "centroidal_momentum_matrix": "engine.quantities",
+    "torque_regressor": "engine.quantities",
+    "regressor_numbers": "engine.quantities",
+    "site_pose": "engine.quantities",
+    "site_velocity": "engine.quantities",
+    "jacobian": "engine.quantities",
+    "jacobian_rate": "engine.quantities",
+    "inverse_kinematics": "engine.inverse_kinematics",
     "plain": "engine.plain",
     "zoo": "model.zoo",
     "terrain": "terrain",
@@ -60,9 +78,27 @@ if TYPE_CHECKING:
     from .engine import plain as plain
     from .engine.curvature import hessian_product as hessian_product
     from .engine.gradients import Exact as Exact
+    from .engine.gradients import Meaning as Meaning
     from .engine.gradients import MovingImpacts as MovingImpacts
+    from .engine.gradients import Randomised as Randomised
+    from .engine.gradients import Smoothed as Smoothed
+    from .engine.gradients import Truncated as Truncated
     from .engine.inspect import inspect as inspect
+    from .engine.inverse_kinematics import inverse_kinematics as inverse_kinematics
     from .engine.linearize import linearize as linearize
+    from .engine.quantities import bias_force as bias_force
+    from .engine.quantities import centre_of_mass as centre_of_mass
+    from .engine.quantities import centroidal_momentum as centroidal_momentum
+    from .engine.quantities import centroidal_momentum_matrix as centroidal_momentum_matrix
+    from .engine.quantities import gravity_force as gravity_force
+    from .engine.quantities import inverse_dynamics as inverse_dynamics
+    from .engine.quantities import jacobian as jacobian
+    from .engine.quantities import jacobian_rate as jacobian_rate
+    from .engine.quantities import mass_matrix as mass_matrix
+    from .engine.quantities import regressor_numbers as regressor_numbers
+    from .engine.quantities import site_pose as site_pose
+    from .engine.quantities import site_velocity as site_velocity
+    from .engine.quantities import torque_regressor as torque_regressor
     from .engine.rollout import Gradient as Gradient
     from .engine.rollout import Trajectory as Trajectory
     from .engine.rollout import rollout as rollout

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .engine.call import Call, checked_call
-from .engine.gradients import Exact, MovingImpacts
+from .engine.gradients import Meaning
 from .engine.rollout import EXACT, checked_hold
 from .model.arrays import PARAMS, Model, known_parameters
 from .model.errors import InputError
@@ -68,7 +68,7 @@ def rollout(
     memory: int | str | None = None,
     threads: int | None = None,
     on_nan: str = "raise",
-    gradient: Exact | MovingImpacts = EXACT,
+    gradient: Meaning = EXACT,
 ) -> Motion:
     """Many steps under controls u (T, batch, nu), each held over `hold` steps, or without for `steps` steps.
 

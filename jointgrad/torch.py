@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.autograd import Function
 
 from .engine.call import Call, checked_call
-from .engine.gradients import Exact, MovingImpacts
+from .engine.gradients import Meaning
 from .engine.rollout import EXACT, OUTPUTS, check_meaning, check_options, checked_hold
 from .grafts.weights import blueprint_of, layers, with_layers
 from .model.arguments import byte_count, check_flag, checked_count, checked_names
@@ -100,7 +100,7 @@ class Simulator(torch.nn.Module):
         outputs: Sequence[str] = (),
         only_last: bool = False,
         memory: int | str | None = None,
-        gradient: Exact | MovingImpacts = EXACT,
+        gradient: Meaning = EXACT,
     ) -> Motion:
         """Many steps under controls u (T, batch, nu), each held over `hold` steps, or without for `steps` steps.
 

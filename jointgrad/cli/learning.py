@@ -14,7 +14,7 @@ def train(
     task: str,
     /,
     out: Path,
-    method: Literal["shac", "apg"] = "shac",
+    method: str = "shac",
     seconds: float | None = None,
     steps: int | None = None,
     seed: int = 0,
@@ -29,7 +29,9 @@ def train(
     Args:
         task: ant, go2, a1, laikago, half-cheetah, hopper, walker, humanoid, reacher, pendulum, cart-pole.
         out: Folder for the results.
-        method: shac (short-horizon actor-critic) or apg (whole episodes, no critic).
+        method: shac (short-horizon actor-critic), apg (whole episodes, no critic), sac (soft actor-critic), mbpo (the same on a
+            model that is learned), mbpo-policy and sac-policy (policy enhancement as in Qiao 2021 and as released), mbpo-samples
+            and mbpo-row (sample enhancement likewise).
         seconds: End after the first update past so many seconds of processor time; compiling apart.
         steps: End after so many actions of all environments together.
         seed: Of everything random.

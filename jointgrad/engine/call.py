@@ -18,7 +18,7 @@ import numpy as np
 from ..model.arguments import byte_count, check_flag, checked_count, checked_names
 from ..model.arrays import PARAMS, Model, State
 from ..model.errors import InputError
-from .gradients import Exact, MovingImpacts
+from .gradients import Meaning
 from .rollout import (
     EXACT,
     OUTPUTS,
@@ -54,7 +54,7 @@ class Call:
     threads: int | None = None
     memory: int | str | None = None
     on_nan: str = "raise"
-    gradient: Exact | MovingImpacts = EXACT
+    gradient: Meaning = EXACT
 
     # shapes ------------------------------------------------------------------------------------------------------------
 

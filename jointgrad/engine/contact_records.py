@@ -118,9 +118,8 @@ class Problem:
 
     def _is_near(self, i: int, lane: int) -> bool:
         tree, p = self.model.topology.tree, self.pair[i]
-        margin = self._value("pair.margin", tree["pair_row"][p], lane) if tree["pair_law"][p] == IMPULSE else 0.0
         # what is not a number is not hidden
-        return not self.gap[i, lane] >= margin
+        return not self.gap[i, lane] >= self._value("pair.margin", tree["pair_row"][p], lane)
 
     def _contact(self, i: int, lane: int, dt: float, blocks: dict) -> Contact:
         tree, t, p = self.model.topology.tree, self.model.topology, self.pair[i]

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..model.arrays import FREE, SPHERICAL, Model, State
 from ..model.errors import InputError
+from . import quantities
 from .contact_records import Contact, ContactTable, Problem, problem_of
 from .rollout import _check_values, _checked_inputs
 from .runtime import address, as_array, lanes, worker
@@ -21,10 +22,16 @@ _KEPT = {
 
 
 def inspect(model: Model, state: State, u: Any = None, force: Any = None) -> Inspection:
-    """Look into one state (or a batch of them) under controls u and outside forces."""
+    """Look into one state (or a batch of them) under controls u and outside forces. What is asked of it is worked out when it is
+    asked for."""
     controls = None if u is None else as_array("u", u)[None]
     inputs = _checked_inputs(model, state, controls, 1, force)
     _check_values(model, inputs)
+    return Inspection(model, inputs.guarded(None, u))
+
+
+def _evaluated(model: Model, inputs: Any) -> tuple[dict[str, np.ndarray], list[Problem]]:
+    """All tables of a step's evaluation, (batch, rows, ...), and its contacts."""
     tables: dict[str, list[np.ndarray]] = {name: [] for name in _KEPT}
     problems: list[Problem] = []
     with worker(model) as one:
@@ -43,7 +50,7 @@ def inspect(model: Model, state: State, u: Any = None, force: Any = None) -> Ins
                 tables[name].append(np.moveaxis(table, -1, 0).copy())
             problems.append(problem_of(model, one.frame, first, last))
         one.assembled_for = None
-    return Inspection(model, inputs, {name: np.concatenate(parts) for name, parts in tables.items()}, problems)
+    return {name: np.concatenate(parts) for name, parts in tables.items()}, problems
 
 
 def _cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -64,8 +71,22 @@ def _spatial_matrix(I: np.ndarray) -> np.ndarray:
 class Inspection:
     """Arrays have the batch axis first where the state had one. Spatial results are in the world frame."""
 
-    def __init__(self, model: Model, inputs: Any, tables: dict[str, np.ndarray], problems: list[Problem]) -> None:
-        self.model, self._inputs, self._t, self._problems = model, inputs, tables, problems
+    def __init__(self, model: Model, inputs: Any) -> None:
+        self.model, self._inputs = model, inputs
+        self._has_plain_masses = not model.topology.tree["n_mass_aims"]  # no network changes them
+
+    @functools.cached_property
+    def _evaluation(self) -> tuple[dict[str, np.ndarray], list[Problem]]:
+        self._inputs.check()
+        return _evaluated(self.model, self._inputs)
+
+    _t = property(lambda self: self._evaluation[0])
+    _problems = property(lambda self: self._evaluation[1])
+
+    @property
+    def _state(self) -> State:
+        self._inputs.check()
+        return State(self._inputs.q, self._inputs.qd)
 
     def _public(self, array: np.ndarray) -> np.ndarray:
         return array if self._inputs.is_batched else array[0]
@@ -169,6 +190,8 @@ class Inspection:
     @property
     def mass_matrix(self) -> np.ndarray:
         """(batch, nv, nv), by composite inertias (Featherstone 2008, sec. 6.2)."""
+        if self._has_plain_masses:
+            return self._public(quantities.mass_matrix(self.model, self._state))
         S, composite, n = self._axes, self._inertia.copy(), self.model.topology.tree["n_bodies"]
         parents, dofs = {}, {}
         for b, parent, d in self._bodies(outward=False):
@@ -209,11 +232,16 @@ class Inspection:
     @property
     def bias(self) -> np.ndarray:
         """Coriolis, centrifugal and gravity forces, (batch, nv): M qdd + bias = all other forces."""
+        if self._has_plain_masses:
+            return self._public(quantities.bias_force(self.model, self._state))
         return self._public(self._inverse_dynamics(np.zeros((self._axes.shape[0], self.model.nv))))
 
     def inverse_dynamics(self, qdd: Any) -> np.ndarray:
         """Generalised forces (batch, nv) that give accelerations qdd (batch, nv)."""
-        return self._public(self._inverse_dynamics(np.asarray(qdd, dtype=np.float64).reshape(-1, self.model.nv)))
+        wanted = np.asarray(qdd, dtype=np.float64).reshape(-1, self.model.nv)
+        if self._has_plain_masses:
+            return self._public(quantities.inverse_dynamics(self.model, self._state, wanted))
+        return self._public(self._inverse_dynamics(wanted))
 
     # sums over bodies -----------------------------------------------------------------------------------------------------
 
@@ -272,19 +300,9 @@ class Inspection:
 
     def point_jacobian(self, link: str, point: Any = (0.0, 0.0, 0.0)) -> tuple[np.ndarray, np.ndarray]:
         """Jacobians (batch, 3, nv) of the velocity of a point fixed in a link's frame, and of its angular velocity."""
-        j, tree = self.model.link(link), self.model.topology.tree
-        R = self._t["rotation"][:, j].reshape(-1, 3, 3)
-        at = self._t["position"][:, j] + R @ np.asarray(point, dtype=np.float64)
-        linear, angular = np.zeros((R.shape[0], 3, self.model.nv)), np.zeros((R.shape[0], 3, self.model.nv))
-        b, n = tree["link_body"][j], tree["n_bodies"]
-        while b < n:
-            d = slice(tree["dof"][b], tree["dof"][b] + tree["n_dof"][b])
-            arm = at - self._t["pose"][:, tree["reference"][b], 9:]
-            S = self._axes[:, d]
-            angular[:, :, d] = np.swapaxes(S[..., :3], 1, 2)
-            linear[:, :, d] = np.swapaxes(S[..., 3:] + _cross(S[..., :3], arm[:, None]), 1, 2)
-            b = tree["parent"][b]
-        return self._public(linear), self._public(angular)
+        self.model.link(link)
+        found = self._public(quantities.jacobian(self.model, self._state, link, point))
+        return found[..., :3, :], found[..., 3:, :]
 
 
 def _turn_between(a: np.ndarray, b: np.ndarray) -> np.ndarray:

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..model.arguments import check_choice
 from ..model.arrays import Model, State
-from .gradients import Exact, MovingImpacts
+from .gradients import Meaning
 from .rollout import EXACT, _checked_inputs, check_meaning, rolled_out
 from .runtime import as_array
 from .tangent_coordinates import coordinates, to_tangent, turn_basis
@@ -21,23 +21,24 @@ def linearize(
     force: Any = None,
     wrt: str = "state",
     threads: int | None = None,
-    gradient: Exact | MovingImpacts = EXACT,
+    gradient: Meaning = EXACT,
 ) -> tuple[np.ndarray, ...] | dict[str, np.ndarray]:
     """A (batch, 2nv, 2nv) and B (batch, 2nv, nu) of the next state by the state and the controls; rows and columns are
     (tangent of q, qd), as MuJoCo's mjd_transitionFD orders them. With wrt="params": a dict name -> (batch, 2nv, ...).
 
-    Each row is one cotangent pulled back, and rows fill the lanes of a pack. gradient: what they mean; `jg.MovingImpacts()` changes
-    A, of steps in which something bounces.
+    Each row is one cotangent pulled back, and rows fill the lanes of a pack. gradient: what they mean, as in jg.rollout;
+    `jg.MovingImpacts()` changes A alone, of steps in which something meets.
     """
     check_choice("wrt", wrt, ("state", "params"))
     check_meaning(gradient)
     inputs = _checked_inputs(model, state, None if u is None else as_array("u", u)[None], 1, force)
     n, batch, is_batched = 2 * model.nv, inputs.batch, inputs.is_batched
-    per_row = _per_row(model, batch, n, wrt == "params")
+    wide = per_row(model, batch, n, wrt == "params")
     rows = [np.repeat(x, n, axis=0) for x in (inputs.q, inputs.qd)]
     controls = None if inputs.u is None else np.repeat(inputs.u, n, axis=1)
     pushes = None if inputs.force is None else np.repeat(inputs.force, n, axis=0)
-    motion = rolled_out(per_row, State(*rows), controls, 1, pushes, threads=threads, warns=False)
+    motion = rolled_out(wide, State(*rows), controls, 1, pushes, threads=threads, warns=False)
+    motion.gradient = gradient
     seeds = _seeds(model, motion.last.q[::n])
     back = motion.backward(seeds[0], seeds[1], wrt=("params",) if wrt == "params" else ("state", "u"))
     strip = (lambda x: x) if is_batched else (lambda x: x[0])
@@ -50,7 +51,7 @@ def linearize(
     return strip(A), strip(by_u.reshape(batch, n, model.nu))
 
 
-def _per_row(model: Model, batch: int, n: int, wants_params: bool) -> Model:
+def per_row(model: Model, batch: int, n: int, wants_params: bool) -> Model:
     """The model with its parameters once per row, where rows need their own."""
     if model.batch is None and not wants_params:
         return model

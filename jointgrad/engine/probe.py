@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ..model.arrays import Model, State
-from .linearize import _per_row
-from .schedule import every_step
+from ..model.arrays import State
+from .gradients.copies import copies, unrun
 from .tangent import tangents
-from .tangent_coordinates import coordinates, turn_basis
+from .tangent_coordinates import displaced
 
 if TYPE_CHECKING:
-    from .rollout import Inputs, Trajectory
+    from .rollout import Trajectory
 
 DISTANCE = 5e-3  # m and rad of every coordinate, root mean square
 RATE = 1.0  # 1/s: a velocity is changed by so many times the distance
@@ -86,30 +85,9 @@ def probed(trajectory: Trajectory, distance: float = DISTANCE) -> Probe:
     for first in range(0, i.batch if i.steps and model.nv else 0, at_once):
         some = slice(first, min(i.batch, first + at_once))
         middle = np.repeat(last[some], many, axis=0)
-        for whole, part in zip(found, _changes(_part(trajectory, some, many), middle, distance), strict=True):
+        for whole, part in zip(found, _changes(copies(trajectory, some, many), middle, distance), strict=True):
             whole[some] = part.reshape(-1, *shape[1:])
     return Probe(*found, model.nq, distance)  # type: ignore[arg-type, call-arg]
-
-
-def _part(trajectory: Trajectory, some: slice, many: int) -> Trajectory:
-    """These environments, each `many` times, not run."""
-    from .rollout import Inputs
-
-    i, model = trajectory._inputs, trajectory.model
-    if model.batch is not None:
-        own = {n: v if model.is_shared(n) else v[some] for n, v in model.params.items()}
-        model = model.with_params(own, some.stop - some.start)
-    q, qd = (np.repeat(x[some], many, axis=0) for x in (i.q, i.qd))
-    u = None if i.u is None else np.repeat(i.u[:, some], many, axis=1)
-    force = None if i.force is None else np.repeat(i.force[..., some, :, :], many, axis=-3)
-    wide = Inputs(q, qd, u, force, i.steps, True)
-    return _unrun(_per_row(model, some.stop - some.start, many, False), wide, trajectory._threads)
-
-
-def _unrun(model: Model, inputs: Inputs, threads: int) -> Trajectory:
-    from .rollout import Trajectory
-
-    return Trajectory(model, inputs, every_step(), (), threads, known=(inputs.q[None], inputs.qd[None]))
 
 
 def free_directions(trajectory: Trajectory, wish: np.ndarray) -> np.ndarray:
@@ -119,20 +97,10 @@ def free_directions(trajectory: Trajectory, wish: np.ndarray) -> np.ndarray:
 
     i = trajectory._inputs
     u, force = None if i.u is None else i.u[:1], i.force if i.force is None or i.force.ndim == 3 else i.force[:1]
-    one = _unrun(trajectory.model, Inputs(i.q, i.qd, u, force, 1, True), trajectory._threads)
+    one = unrun(trajectory.model, Inputs(i.q, i.qd, u, force, 1, True), trajectory._threads)
     left = np.nan_to_num(tangents(one, {"qd": wish}, {})[1][-1], posinf=0.0, neginf=0.0)
     size, wished = (np.sqrt((x * x).mean(-1, keepdims=True)) for x in (left, wish))
     return np.where(size > FREE * wished, left / np.where(size > 0, size, 1.0), 0.0)
-
-
-def displaced(model: Model, q: np.ndarray, turn: np.ndarray) -> np.ndarray:
-    """How q (..., nq) changes along tangent coordinates (..., nv), to first order."""
-    plain_q, plain_dof, turns = coordinates(model)
-    out = np.zeros_like(q)
-    out[..., plain_q] = turn[..., plain_dof]
-    for i, d in turns:
-        out[..., i : i + 4] = 0.5 * np.einsum("...kj,...k->...j", turn_basis(q[..., i : i + 4]), turn[..., d : d + 3])
-    return out
 
 
 def last_states(trajectory: Trajectory, dq: np.ndarray, dqd: np.ndarray) -> np.ndarray:

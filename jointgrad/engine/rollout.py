@@ -25,7 +25,7 @@ from ..model.arrays import Compared, Model, State, checked_model
 from ..model.errors import InputError, SimulationError, UnsettledWarning, warn_caller
 from ..model.renamed import ByName
 from .contact_records import source_names
-from .gradients import Exact, MovingImpacts
+from .gradients import MEANINGS, Exact, Meaning
 from .gradients.segments import Bars
 from .runtime import (
     CHUNK,
@@ -54,18 +54,20 @@ OUTPUTS = {
 # of these, what belongs to the step that led to a state
 LOADS = ("contact.force", "contact.torque")
 WRT = ("state", "u", "force", "params")
-MEANINGS, EXACT = (Exact, MovingImpacts), Exact()
+EXACT = Exact()
 
 
 @dataclass(frozen=True, eq=False)
 class Gradient(Compared):
-    """Cotangents of everything a rollout started from; what was not asked for is None."""
+    """Cotangents of everything a rollout started from; what was not asked for is None. report: what a meaning of the gradient has
+    to say of how it came to it (docs/gradients.md), by name."""
 
     q: np.ndarray = None  # type: ignore[assignment]
     qd: np.ndarray = None  # type: ignore[assignment]
     u: np.ndarray = None  # type: ignore[assignment]
     force: np.ndarray = None  # type: ignore[assignment]
     params: Mapping[str, np.ndarray] = field(default_factory=dict)
+    report: Mapping[str, Any] = field(default_factory=dict)
 
 
 NOTHING_TO_SETTLE = np.zeros((0, 3))
@@ -267,7 +269,7 @@ def rollout(
     memory: int | str | None = None,
     on_nan: str = "raise",
     keep: bool = True,
-    gradient: Exact | MovingImpacts = EXACT,
+    gradient: Meaning = EXACT,
 ) -> Trajectory:
     """T steps from a state under controls u (T, batch, nu), or uncontrolled for `steps` steps.
 
@@ -279,7 +281,8 @@ def rollout(
     OUTPUTS; contact.force and contact.torque (about the centre of mass) are those of the step that led to a state, zero for
     the first. memory: what may be kept for the way back, such as "64 MB". on_nan: "raise" names what went wrong; "freeze"
     keeps that environment's last good state, from which later steps try again. keep=False keeps the last state only.
-    gradient: what derivatives of this motion mean, `jg.Exact()` or `jg.MovingImpacts()` (docs/gradients.md).
+    gradient: what derivatives of this motion mean, `jg.Exact()`, `jg.MovingImpacts()`, `jg.Smoothed(width)`,
+    `jg.Randomised(sigma, samples)` or `jg.Truncated(bound)` (docs/gradients.md).
 
     What its derivatives need is safe: the arrays that a trajectory shows are read-only, and of those it was given (state, u,
     force) small ones are copied, while to change a large one in place before derivatives are taken is an error.
@@ -342,7 +345,8 @@ def known_motion(
 
 def check_meaning(gradient: Any) -> None:
     if not isinstance(gradient, MEANINGS):
-        raise InputError(f"gradient must be jg.Exact() or jg.MovingImpacts(), but is {shown(gradient)}")
+        known = ", ".join(f"jg.{one.__name__}" for one in MEANINGS)
+        raise InputError(f"gradient must be one of {known}, called with its arguments, but is {shown(gradient)}")
 
 
 def check_options(model: Model, threads: int | None, on_nan: str) -> None:
@@ -426,7 +430,7 @@ class Trajectory:
     ) -> None:
         """Runs the motion, unless all its states are `known`."""
         self.model, self._inputs, self._schedule, self._threads = model, inputs, schedule, threads
-        self.gradient: Exact | MovingImpacts = EXACT
+        self.gradient: Meaning = EXACT
         shape = (inputs.batch,)
         self.status = np.empty(shape, dtype=np.int64)
         self.status.fill(-1)
@@ -742,12 +746,11 @@ def _culprits(trajectory: Trajectory, env: int, k: int) -> list[str]:
         try:
             own = State(states.q[env], states.qd[env])
             info = inspect(model.environment(env), own, None if i.u is None else i.u[k, env], force)
+            speed, contacts = np.linalg.norm(info.link_velocity[:, :3], axis=-1), info.contacts
         except (SimulationError, InputError):  # the last numbers may be finite and still no state
             return found
-        speed = np.linalg.norm(info.link_velocity[:, :3], axis=-1)
         fastest = int(np.argmax(speed))
         found.append(f'fastest link: "{model.link_names[fastest]}" at {speed[fastest]:.3g} m/s')
-        contacts = info.contacts
         if contacts:
             hardest = max(contacts, key=lambda c: np.nan_to_num(np.abs(c.force).max(), nan=np.inf))
             found.append(f"hardest contact: {hardest}")

@@ -185,10 +185,10 @@ class Simulation:
         that was written to by hand begins a motion."""
         if self._record is None:
             raise InputError("nothing was recorded: make it with record=True")
-        q, qd, u, force = self._record.motion(self._q, self._qd)
-        if not self._is_batched:
-            q, qd, u, force = (None if x is None else x[:, 0] for x in (q, qd, u, force))  # type: ignore[assignment]
-        return known_motion(self.model, (q, qd), u if self.model.nu else None, force=force, threads=self._threads)
+        found = self._record.motion(self._q, self._qd)
+        q, qd, u, force = (x if x is None or self._is_batched else x[:, 0] for x in found)
+        controls = u if self.model.nu else None
+        return known_motion(self.model, (q, qd), controls, force=force, threads=self._threads)
 
 
 class _Record:

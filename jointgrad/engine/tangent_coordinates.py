@@ -43,6 +43,16 @@ def to_tangent(model: Model, q: np.ndarray, q_bar: np.ndarray) -> np.ndarray:
     return out
 
 
+def displaced(model: Model, q: np.ndarray, turn: np.ndarray) -> np.ndarray:
+    """How q (..., nq) changes along tangent coordinates (..., nv), to first order."""
+    plain_q, plain_dof, turns = coordinates(model)
+    out = np.zeros_like(q)
+    out[..., plain_q] = turn[..., plain_dof]
+    for i, d in turns:
+        out[..., i : i + 4] = 0.5 * np.einsum("...kj,...k->...j", turn_basis(q[..., i : i + 4]), turn[..., d : d + 3])
+    return out
+
+
 def difference(model: Model, a: State, b: State) -> np.ndarray:
     """a - b in tangent coordinates, (..., 2 nv): a turn is that from b to a, in the axes of b."""
     plain_q, plain_dof, turns = coordinates(model)

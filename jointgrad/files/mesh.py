@@ -32,6 +32,10 @@ class Mesh:
         return _solid(self).is_volume
 
 
+class MissingReaderError(ModelError):
+    """A package that is not installed, the same for all files of a kind."""
+
+
 def load_mesh(path: str | Path, scale: Sequence[float] = (1.0, 1.0, 1.0)) -> Mesh:
     """All triangles of a file as one mesh. A negative scale mirrors."""
     return Meshes().load(path, scale)
@@ -71,7 +75,10 @@ def _read(path: Path) -> Mesh:
     try:
         whole = _in_one_piece(trimesh, path)
     except ImportError as reason:
-        raise ModelError(f"{path}: reading {path.suffix} needs another package: {reason}") from None
+        package = {".dae": "pycollada"}.get(path.suffix.lower(), str(reason))
+        raise MissingReaderError(
+            f'reading {path.suffix} files needs the package {package}: pip install "jointgrad[mesh]"'
+        ) from None
     except FileError:
         raise
     except Exception as reason:  # readers of foreign formats fail in every way there is
@@ -160,5 +167,5 @@ def _trimesh() -> Any:
     try:
         import trimesh
     except ImportError:
-        raise ModelError('reading meshes needs the package trimesh: pip install "jointgrad[mesh]"') from None
+        raise MissingReaderError('reading meshes needs the package trimesh: pip install "jointgrad[mesh]"') from None
     return trimesh

@@ -15,8 +15,9 @@ import numpy as np
 from .arguments import checked_count, checked_kind, shown
 from .errors import InputError
 from .names import unknown
-from .ranges import LONGEST, SHORTEST, highest_values, parameters_with
+from .ranges import LONGEST, SHORTEST, highest_values, parameters_with, unit
 from .renamed import ByName, current, with_current_names
+from .rotations import rotation
 from .rows import own_names, row_name, with_rows
 
 # joint kinds as the engine knows them; planar and universal joints are chains of these
@@ -155,6 +156,22 @@ class Topology:
         width = () if PARAMS[name] == 1 else (PARAMS[name],)
         return width if rows is None else (rows, *width)
 
+    @functools.cached_property
+    def link_rows(self) -> Mapping[str, int]:
+        return {name: row for row, name in enumerate(self.link_names)}
+
+    @functools.cached_property
+    def sites(self) -> Mapping[str, tuple[int, np.ndarray, np.ndarray]]:
+        """Places that were marked in the description: link, position, rotation. The first of a name counts."""
+        found: dict[str, tuple[int, np.ndarray, np.ndarray]] = {}
+        for placed in self.recipe.placed if self.recipe is not None else ():
+            for link in placed.robot.links.values():
+                row = self.link_names.index(placed.prefix + link.name) if link.sites else 0
+                for name, position, orientation in link.sites:
+                    place = np.array(position, dtype=np.float64), rotation(unit(orientation))
+                    found.setdefault(placed.prefix + name, (row, *place))
+        return found
+
     def frames_with(self, *rows: int) -> set[int]:
         """Joints that have a row of one of these kinds in the contact problem."""
         ties = zip(self.tree["tie_frame"], self.tree["tie_row"], strict=True)
@@ -210,6 +227,13 @@ class Model:
     def link(self, name: str) -> int:
         """Row of a link in link.* parameters, outputs and outside forces."""
         return _index("link", name, self.link_names)
+
+    def site(self, name: str) -> tuple[int, np.ndarray, np.ndarray]:
+        """A site by name: the row of its link, its position (3,) in the link's frame and its axes there, as columns (3, 3)."""
+        if name not in self.topology.sites:
+            raise InputError(unknown("link or site", shown(name) if not isinstance(name, str) else name,
+                                     (*self.topology.sites, *self.link_names)))  # fmt: skip
+        return self.topology.sites[name]
 
     def joint(self, name: str) -> int:
         """Row of a joint in joint.* parameters."""

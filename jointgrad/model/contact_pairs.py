@@ -71,7 +71,7 @@ def parameters_of(
     a: ContactShape, b: ContactShape, law: Law, options: dict[str, float]
 ) -> tuple[dict[str, float], bool]:
     """Parameters of a pair, and whether it resists turning."""
-    hard, soft = (law, Spring()) if isinstance(law, Impulse) else (Impulse(margin=0.0), law)
+    hard, soft = (law, Spring()) if isinstance(law, Impulse) else (Impulse(margin=law.margin), law)
     slide, turn, roll, dims = _friction(a, b)
     row = {
         "friction": slide, "torsion": turn, "rolling": roll, "restitution": 0.0, "baumgarte": hard.baumgarte,

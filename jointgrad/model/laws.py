@@ -53,7 +53,9 @@ class Impulse:
 @dataclass(frozen=True)
 class Spring:
     """Compliant contact: a force k x^n + d x^n xd that grows with the depth x (Hunt and Crossley 1975), and friction by one of
-    the laws "brown" (Brown 2018), "hollars", "andersson", "coulomb". Defaults are those of Tiny Differentiable Simulator."""
+    the laws "brown" (Brown 2018), "hollars", "andersson", "coulomb". Defaults are those of Tiny Differentiable Simulator.
+
+    margin (m): the force begins at this distance, as a parabola, and is the straight law from the same depth on; zero: at touch."""
 
     stiffness: float = 5e4
     damping: float = 5e4
@@ -61,6 +63,7 @@ class Spring:
     friction_law: str = "brown"
     static_friction: float = 0.5
     transition: float = 0.01
+    margin: float = 0.0
 
     @property
     def code(self) -> int:

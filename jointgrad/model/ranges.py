@@ -230,7 +230,7 @@ FORM: dict[str, dict[str, Any]] = {
     },
     "spring": {
         "friction_law": Word(("coulomb", "andersson", "hollars", "brown")),
-        **{what: PAIR[what] for what in ("stiffness", "damping", "exponent", "static_friction", "transition")},
+        **{what: PAIR[what] for what in ("stiffness", "damping", "exponent", "static_friction", "transition", "margin")},
     },
     "world": {
         "dt": ABOVE_ZERO, "gravity": POINT, "density": NOT_BELOW_ZERO, "viscosity": NOT_BELOW_ZERO,

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from ..engine.gradients import Exact, MovingImpacts
+from ..engine.gradients import Meaning
 from ..engine.linearize import linearize
 from ..engine.rollout import EXACT, rollout, step
 from ..engine.tangent_coordinates import difference
@@ -115,7 +115,7 @@ class _Backward(NamedTuple):
 def ilqr(
     model: Model, start: State, cost: Cost, u0: Any, bounds: Bounds = None, stop: Stop | None = None,
     callback: Callback | None = None, step_sizes: int = 10, regularisation: float = 1e-6, tolerance: float = 1e-12,
-    feedback: bool = True, gradient: Exact | MovingImpacts = EXACT,
+    feedback: bool = True, gradient: Meaning = EXACT,
 ) -> Result:  # fmt: skip
     """Improve controls u0 (T, nu) until the expected gain is below `tolerance` of the cost. Bounds are those of the controls,
     numbers or arrays (nu,). The result's x is u, flattened; extra holds the Plan.
@@ -179,12 +179,13 @@ def _rolled(model: Model, start: State, cost: Cost, u: np.ndarray) -> Plan:
     return Plan(motion.q, motion.qd, u, float(total))
 
 
-def _jacobians(model: Model, plan: Plan, gradient: Exact | MovingImpacts) -> tuple[np.ndarray, np.ndarray]:
+def _jacobians(model: Model, plan: Plan, gradient: Meaning) -> tuple[np.ndarray, np.ndarray]:
     """A (T, 2nv, 2nv) and B (T, 2nv, nu) of all steps."""
     parts: list[Sequence[np.ndarray]] = []
     for k in range(0, len(plan.u), CHUNK):
         at = slice(k, min(k + CHUNK, len(plan.u)))
-        parts.append(linearize(model, State(plan.q[at], plan.qd[at]), plan.u[at]))  # type: ignore[arg-type]
+        state = State(plan.q[at], plan.qd[at])
+        parts.append(linearize(model, state, plan.u[at], gradient=gradient.of_steps))  # type: ignore[arg-type]
     A, B = (np.concatenate([p[i] for p in parts]) for i in range(2))
     return gradient.jacobians(model, A, plan.q, plan.qd, plan.u), B
 

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..engine.gradients import Exact, MovingImpacts
+from ..engine.gradients import Meaning
 from ..engine.rollout import EXACT, Trajectory, known_motion, rollout
 from ..model.arrays import Model, State
 from ..model.errors import InputError
@@ -162,7 +162,7 @@ class Shooting:
 
     def __init__(
         self, model: Model, start: State, controls: Parametrisation, loss: LossOf, outputs: Sequence[str] = (),
-        memory: str | int | None = None, threads: int | None = None, gradient: Exact | MovingImpacts = EXACT,
+        memory: str | int | None = None, threads: int | None = None, gradient: Meaning = EXACT,
     ) -> None:  # fmt: skip
         """gradient: what derivatives mean, as in jg.rollout."""
         if start.q.ndim != 1:

@@ -231,6 +231,84 @@ def push(out: Path = Path("out/push"), quick: bool = False, data: Path | None = 
     return _kept_run(lambda: push.reproduce(out, print, quick, data), out)
 
 
+def pendulum_rl(
+    n: tuple[int, ...] | None = None,
+    out: Path = Path("out/pendulum_rl"),
+    seeds: tuple[int, ...] | None = None,
+    epochs: int | None = None,
+    methods: tuple[str, ...] | None = None,
+    full: bool = False,
+) -> int:
+    """Policies that bring pendulums of n links to the top, learned with and without gradients (Qiao 2021, table 4), judged by a
+    scorer of its own code. Reduced, under an hour on a quiet machine; --full takes a day. Stopped, it goes on where it was.
+
+    Args:
+        n: Numbers of links; unless said, 1, 3, 5 and 7, in full 1 to 7.
+        out: Folder for the results.
+        seeds: Unless said, 0; in full 0 to 4.
+        epochs: Of 100 actions, per link; unless said, 20; in full 100, as in the paper.
+        methods: Unless said, all: nothing, random, apg, sac, mbpo, mbpo-policy, sac-policy, mbpo-samples, "PPO (SB3)", "SAC (SB3)".
+        full: All numbers of links, five seeds, as long as in the paper.
+    """
+    _require_learning()
+    from . import pendulum_rl
+
+    n, seeds = n or ((1, 2, 3, 4, 5, 6, 7) if full else (1, 3, 5, 7)), seeds or (tuple(range(5)) if full else (0,))
+    plan = pendulum_rl.Plan(n, seeds, epochs or (100 if full else 20), methods or pendulum_rl.METHODS)
+    return _kept_run(lambda: pendulum_rl.reproduce(plan, out, print), out)
+
+
+def ant_rl(
+    out: Path = Path("out/ant_rl"),
+    seeds: tuple[int, ...] | None = None,
+    steps: int | None = None,
+    methods: tuple[str, ...] | None = None,
+    full: bool = False,
+) -> int:
+    """An ant learns to walk with samples made by slopes beside those that were tried (Qiao 2021, figure 5): area under the curve,
+    paired by seed. Reduced, under an hour on a quiet machine; --full runs overnight. Stopped, it goes on where it was.
+
+    Args:
+        out: Folder for the results.
+        seeds: Unless said, 0; in full 0 to 4. Intervals are given from five seeds on.
+        steps: Actions of a run; unless said 10000, in full 30000.
+        methods: Unless said, all: nothing, random, sac, mbpo, mbpo-samples, mbpo-row, mbpo-policy, shac, "PPO (SB3)", "SAC (SB3)".
+        full: Five seeds, 30000 actions.
+    """
+    _require_learning()
+    from . import ant_rl
+
+    seeds = seeds or (tuple(range(5)) if full else (0,))
+    plan = ant_rl.Plan(seeds, steps or (30_000 if full else 10_000), methods or ant_rl.METHODS)
+    return _kept_run(lambda: ant_rl.reproduce(plan, out, print), out)
+
+
+def transplant(
+    out: Path = Path("out/transplant"),
+    seeds: tuple[int, ...] | None = None,
+    steps: int = 400_000,
+    rival_steps: int | None = None,
+    full: bool = False,
+) -> int:
+    """An ant that learned here runs in MuJoCo, and one that learned in MuJoCo runs here (Qiao 2021, table 5), neither trained
+    again; some ten minutes per seed. Stopped, it goes on where it was.
+
+    Args:
+        out: Folder for the results.
+        seeds: Unless said, 0; in full 0 to 4.
+        steps: Actions of learning here, with robots that differ and are pushed.
+        rival_steps: Actions of learning in MuJoCo, by PPO of stable-baselines3; unless said 200000, in full 1000000; 0 for none.
+        full: Five seeds.
+    """
+    _require_learning()
+    require({"mujoco": "mujoco-core"}, "optimize")
+    from . import transplant
+
+    seeds, rival = seeds or (tuple(range(5)) if full else (0,)), 1_000_000 if full else 200_000
+    plan = transplant.Plan(seeds, steps, rival if rival_steps is None else rival_steps)
+    return _kept_run(lambda: transplant.reproduce(plan, out, print), out)
+
+
 EXPERIMENTS: dict[str, Callable[..., int]] = {
     "pendulum": pendulum,
     "throw": throw,
@@ -243,6 +321,9 @@ EXPERIMENTS: dict[str, Callable[..., int]] = {
     "go2": go2,
     "toss": toss,
     "push": push,
+    "pendulum-rl": pendulum_rl,
+    "ant-rl": ant_rl,
+    "transplant": transplant,
 }
 
 
@@ -254,6 +335,13 @@ def _kept_run(run: Callable[[], object], out: Path) -> int:
         return 130
     print(f"Figures and pictures are in {out.resolve()}")
     return 0
+
+
+def _require_learning() -> None:
+    require(
+        {"torch": "torch", "safetensors": "safetensors", "matplotlib": "matplotlib", "gymnasium": "gymnasium"}, "learn"
+    )
+    require({"stable_baselines3": "stable-baselines3"}, "rl")
 
 
 def _require_rivals() -> None:

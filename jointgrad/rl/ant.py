@@ -64,5 +64,11 @@ class Ant(GymnasiumTask):
     def fallen(self, now: Moment) -> Array:
         return ~self.healthy(now) & self.terminate_when_unhealthy
 
+    def over_as_seen(self, seen: Array) -> Array:
+        if not self.exclude_current_positions_from_observation:
+            return super().over_as_seen(seen)
+        low, high = self.healthy_z_range
+        return ~((low <= seen[..., 0]) & (seen[..., 0] <= high)) & self.terminate_when_unhealthy
+
     def measures(self, before: Moment, now: Moment) -> dict[str, Array]:
         return {**super().measures(before, now), "y_position": now.q[..., 1]}

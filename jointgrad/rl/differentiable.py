@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 
 import numpy as np
@@ -44,6 +45,13 @@ class DifferentiableTask:
         action, age = torch.from_numpy(blank.action), torch.from_numpy(blank.age)
         goal = torch.from_numpy(blank.goal) if goal is None else goal
         return Moment(q, qd, action, age, outputs | loads, goal)
+
+    def repeated(self, times: int) -> DifferentiableTask:
+        """The same for batches in which every environment comes so many times, one after the other."""
+        found = copy.copy(self)
+        if self.params is not None:
+            found.params = {name: x.repeat_interleave(times, 0) for name, x in self.params.items()}
+        return found
 
     def observe(self, now: Moment) -> Tensor:
         return self.task.observe(now)

@@ -54,6 +54,12 @@ class DifferentiableBatch:
         self.seen = self.task.observe(self.now)
         return outcome
 
+    def begin(self) -> None:
+        """All environments anew and together, with episodes that have just begun."""
+        self.layer.params = self._robots(self.count)
+        self.now = self.layer.start(self.rng, self.count, self.ease)
+        self.seen = self.task.observe(self.now)
+
     def cut(self) -> None:
         """Gradients do not go back beyond here."""
         now = self.now

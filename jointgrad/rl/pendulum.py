@@ -64,6 +64,9 @@ class Pendulum(Task):
         share = ((now.age + 0 * now.q[..., 0]) / self.limit)[..., None]
         return namespace(now.q).concat((now.qd, *self.ends(now), share), axis=-1)
 
+    def over_as_seen(self, seen: Array) -> Array:
+        return seen[..., -1] > 1.0 - 0.5 / self.limit
+
     def squared_distance(self, now: Moment) -> Array:
         y, z = self.ends(now)
         return y[..., -1] ** 2 + (z[..., -1] - LINK * self.links) ** 2

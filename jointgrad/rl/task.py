@@ -18,6 +18,7 @@ import numpy as np
 
 from ..engine.rollout import OUTPUTS
 from ..model.arrays import Model, State
+from ..model.errors import InputError
 from ..model.laws import Impulse, Law
 from ..model.world import World
 from .arrays import Array
@@ -93,6 +94,12 @@ class Task:
     def fallen(self, now: Moment) -> Array:
         """Where an episode has failed, (batch,), true or false; nowhere, unless a task says otherwise."""
         return now.age < 0
+
+    def over_as_seen(self, seen: Array) -> Array:
+        """Where an episode is over, (batch,), as far as an observation tells: for models that know nothing else."""
+        if type(self).fallen is not Task.fallen:
+            raise InputError(f"{self.name} does not say by what is seen when an episode has failed: write over_as_seen")
+        return seen[..., 0] != seen[..., 0]
 
     def measures(self, before: Moment, now: Moment) -> dict[str, Array]:
         """What one may want to know beside the reward, (batch,) each."""

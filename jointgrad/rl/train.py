@@ -18,17 +18,14 @@ from safetensors.torch import load_file, save_file
 
 from ..model.arguments import checked_count, checked_number, reading, writing
 from ..model.errors import InputError
-from ..model.names import unknown
 from .catalogue import make_task
-from .methods import checkpoint
-from .methods.shac import Learner, Shac
+from .methods import Method, checkpoint, method_named
 from .play import Episodes, episodes
 from .policy_file import own_options, save_policy
 from .randomise import randomisation
 from .recipes import recipe
 from .task import Task
 
-METHODS = ("shac", "apg")
 TENSORS, STATE, CURVE, PICTURE, SUMMARY = (
     "checkpoint.safetensors",
     "checkpoint.json",
@@ -36,26 +33,29 @@ TENSORS, STATE, CURVE, PICTURE, SUMMARY = (
     "curve.png",
     "summary.json",
 )
-COLUMNS = ("update", "env_steps", "cpu_seconds", "seconds", "reward", "falls", "norm", "noise",
-           "return_mean", "distance_mean", "episode_falls")  # fmt: skip
-EVERY, TRIED = 50, 32  # updates from one look at the policy to the next, and episodes of a look
+# of a row of the curve: before and after the numbers of the method itself
+CLOCK, LOOKED = ("update", "env_steps", "cpu_seconds", "seconds"), ("return_mean", "distance_mean", "episode_falls")
 LOOK, FINAL = 1_000_003, 2_000_003  # seeds of episodes that are looked at, and of those at the end
 
 
 class Training:
     """A learner, its clock, its curve, and the best policy that was looked at."""
 
-    def __init__(self, task: Task, learning: Task, settings: Shac, seed: int, shares: Any, threads: int) -> None:
+    def __init__(
+        self, task: Task, learning: Task, method: Method, settings: Any, seed: int, shares: Any, threads: int
+    ) -> None:
         self.task, self.learning, self.settings, self.seed, self.shares = task, learning, settings, seed, shares
-        self.threads = threads
+        self.method, self.threads = method, threads
         self.learner = self._learner()
         self.rows: list[dict[str, float]] = []
         self.seconds = self.cpu_seconds = 0.0
         self.best, self.best_return = self._weights(), -np.inf
         self._since: list[dict[str, float]] = []
 
-    def _learner(self) -> Learner:
-        return Learner(self.learning, self.settings, self.seed, randomisation(self.shares), self.threads)
+    def _learner(self) -> Any:
+        return self.method.learner_class()(
+            self.learning, self.settings, self.seed, randomisation(self.shares), self.threads
+        )
 
     @property
     def env_steps(self) -> int:
@@ -74,24 +74,24 @@ class Training:
         began, busy = time.perf_counter(), time.process_time()
         while (seconds is None or self.cpu_seconds < seconds) and (steps is None or self.env_steps < steps):
             self._since.append(self.learner.update())
-            if self.learner.updates % EVERY == 0:
+            if self.learner.updates % self.settings.every == 0:
                 say(self._look())
             self.seconds = before[0] + time.perf_counter() - began
             self.cpu_seconds = before[1] + time.process_time() - busy
 
     def _look(self) -> str:
         """Let the policy play; keep it if it is the best so far. A line that says how it is."""
-        found = episodes(self.learning, self.learner.policy, TRIED, LOOK, threads=self.threads).summary()
+        found = episodes(self.learning, self.learner.policy, self.settings.tried, LOOK, threads=self.threads).summary()
         if found["return_mean"] > self.best_return:
             self.best, self.best_return = self._weights(), found["return_mean"]
         means = {name: float(np.mean([one[name] for one in self._since])) for name in self._since[0]}
         self._since = []
-        numbers = (self.learner.updates, self.env_steps, self.cpu_seconds, self.seconds, *means.values(),
-                   found["return_mean"], found["distance_mean"], found["falls"])  # fmt: skip
-        self.rows.append(dict(zip(COLUMNS, numbers, strict=True)))
+        clock = (self.learner.updates, self.env_steps, self.cpu_seconds, self.seconds)
+        looked = (found["return_mean"], found["distance_mean"], found["falls"])
+        self.rows.append(dict(zip(CLOCK, clock, strict=True)) | means | dict(zip(LOOKED, looked, strict=True)))
         return (
             f"{self.env_steps:>9,} steps {self.cpu_seconds:6.1f} s: return {found['return_mean']:.1f}, "
-            f"{found['distance_mean']:.1f} m, {found['falls']} of {TRIED} failed"
+            f"{found['distance_mean']:.1f} m, {found['falls']} of {self.settings.tried} failed"
         )
 
     def _weights(self) -> dict[str, torch.Tensor]:
@@ -99,7 +99,7 @@ class Training:
 
     def policy(self) -> Any:
         """What is to be played: the best that was looked at, or the last if that is better."""
-        now = episodes(self.learning, self.learner.policy, TRIED, LOOK, threads=self.threads).summary()
+        now = episodes(self.learning, self.learner.policy, self.settings.tried, LOOK, threads=self.threads).summary()
         policy = copy.deepcopy(self.learner.policy)
         if now["return_mean"] < self.best_return:
             policy.load_state_dict(self.best)
@@ -110,7 +110,8 @@ class Training:
     def about(self) -> dict[str, Any]:
         """What a checkpoint must agree with."""
         return json.loads(json.dumps({
-            "task": self.task.name, "options": own_options(self.task), "learning": own_options(self.learning),
+            "task": self.task.name, "method": self.method.module, "options": own_options(self.task),
+            "learning": own_options(self.learning),
             "digest": self.task.digest, "settings": dataclasses.asdict(self.settings), "seed": self.seed,
             "randomise": None if self.shares is None else dict(self.shares),
         }))  # fmt: skip
@@ -174,21 +175,15 @@ def train(
 
 
 def prepared(
-    name: str, method: str, seed: int, changes: Mapping[str, Any], options: Mapping[str, Any], threads: int = 1
-) -> Training:
-    """A training by the task's recipe, with changes of the method's settings and of the task's options."""
-    if method not in METHODS:
-        raise InputError(unknown("method", method, METHODS))
-    task = make_task(name, **{**(made := recipe(name)).options, **options})
-    known = [field.name for field in dataclasses.fields(Shac)]
-    for change in changes:
-        if change not in known:
-            raise InputError(unknown(f"setting of {method}", change, known))
+    name: str, method: str, seed: int, changes: Mapping[str, Any], options: Mapping[str, Any], threads: int = 1,
+    randomise: Mapping[str, float] | None = None,
+) -> Training:  # fmt: skip
+    """A training by the task's recipe, with changes of the method's settings, of the task's options and of how robots differ."""
+    kind, made = method_named(method), recipe(name)
+    task = make_task(name, **{**made.options, **options})
     learning = dataclasses.replace(task, **{n: v for n, v in made.learning.items() if n not in options})
-    # analytic policy gradients: whole episodes, and no critic
-    special = {"critics": 0, "horizon": learning.limit, "environments": 16} if method == "apg" else {}
-    settings = Shac(**{**made.settings, **special, **changes})
-    return Training(task, learning, settings, seed, made.randomise, threads)
+    settings = kind.made(learning, made.settings_of(method, kind.module), changes)
+    return Training(task, learning, kind, settings, seed, randomise or made.randomise, threads)
 
 
 def _read(path: Path) -> dict[str, torch.Tensor]:
@@ -221,7 +216,7 @@ def _summary(training: Training, method: str, compiling: float, played: Episodes
 def _write(out: Path, training: Training, said: Mapping[str, Any]) -> None:
     with writing(out):
         with open(out / CURVE, "w", newline="", encoding="utf-8") as file:
-            table = csv.DictWriter(file, COLUMNS)
+            table = csv.DictWriter(file, list(training.rows[0]) if training.rows else [*CLOCK, *LOOKED])
             table.writeheader()
             table.writerows(training.rows)
         (out / SUMMARY).write_text(json.dumps(said, indent=2) + "\n", encoding="utf-8")

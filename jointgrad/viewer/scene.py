@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -110,15 +111,19 @@ class Scene:
 def scene_of(model: Model, rest: tuple[np.ndarray, np.ndarray] | None = None) -> Scene:
     """What a model looks like. `rest` is (position (n, 3), rotation (n, 3, 3)) of the links at the start; with it, rods are
     drawn along links that have no shape of their own."""
-    from ..files.mesh import Meshes
+    from ..files.mesh import Meshes, MissingReaderError
 
     tree, meshes = model.topology.tree, Meshes()
     scene = Scene(model.link_names, is_still=tuple(b == tree["n_bodies"] for b in tree["link_body"]))
+    unread: Counter[str] = Counter()
     for link, shape in model.topology.looks:
         try:
             scene.pieces.append(_piece(link, shape, meshes))
+        except MissingReaderError as reason:
+            unread[str(reason)] += 1
         except ModelError as reason:
             scene.notes.append(f'link "{model.link_names[link]}": {reason}')
+    scene.notes += [f"{n} meshes are not drawn: {reason}" for reason, n in unread.items()]
     if rest is not None:
         scene.pieces += _skeleton(model, scene, *rest)
     return scene.within_budget()

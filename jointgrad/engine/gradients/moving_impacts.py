@@ -1,4 +1,4 @@
-"""Derivatives through bounces that know that a bounce moves in time.
+"""Derivatives through bounces and landings that know that these move in time.
 
 Steps are fixed: a club that comes a little sooner meets the ball in the same step, a little deeper, until it meets it one step
 sooner, all at once. Between these jumps the exact derivative is that of the depth, which is not what a motion does over any
@@ -9,31 +9,35 @@ hybrid systems: Kong, Payne, Zhu and Johnson 2024, "Saltation matrices").
 With x' = F(x) the step of the bounce, A its Jacobian, f and f' the rates of the state before and after, g the slope of the gap:
 
     A  becomes  A + (f' - A f) g / (g f)
+
+What does not bounce is caught in one step, and what is left of its gap closes over the next ones, by a share of it in each
+(Baumgarte). Its F is of as many steps as that takes, so that f' is the rate of what has landed.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...model.arguments import checked_number
-from ...model.arrays import Model, State
+from ...model.arrays import IMPULSE, Model, State
+from ..stages.contact.rows import BOUNCES
 from ..tangent_coordinates import difference, rows_of
 from .exact import Exact
+from .meaning import Meaning
 from .segments import (
     Bars,
-    between,
-    during,
+    Tangents,
+    ahead_in_segments,
+    back_in_segments,
     is_like_the_one_before,
-    joined,
-    joined_tangents,
     of_environment,
     with_all_states,
-    with_batch,
 )
 
 if TYPE_CHECKING:
@@ -45,22 +49,27 @@ if TYPE_CHECKING:
 SUDDEN = 8.0
 # of the most sudden steps, how many are looked at
 MOST = 12
+# a landing is over when this share of the gap that was left is
+LEFT = 0.05
 
 
 @dataclass(frozen=True)
 class Impact:
-    """A bounce in a step: the slope of its gap by tangent coordinates (nv,), and how fast it closes (m/s, negative)."""
+    """A bounce or a landing that begins in a step and takes some: the slope of its gap by tangent coordinates (nv,), and how fast
+    it closes (m/s, negative)."""
 
     step: int
     slope: np.ndarray
     closing: float
+    takes: int = 1
 
 
 @dataclass(frozen=True)
 class _Jump:
-    """A bounce of an environment: a covector (nq,) of the state before, and what it gives the state after, (nq,) and (nv,)."""
+    """An impact of an environment: a covector (nq,) of the state before, and what it gives the state after, (nq,) and (nv,)."""
 
     step: int
+    end: int
     env: int
     by_q: np.ndarray
     q: np.ndarray
@@ -68,9 +77,9 @@ class _Jump:
 
 
 @dataclass(frozen=True)
-class MovingImpacts:
-    """Bounces move in time. Pairs with restitution that meet faster than `slowest` (m/s) count; of many at once the fastest. Not
-    for bodies that chatter."""
+class MovingImpacts(Meaning):
+    """Bounces and landings move in time. Points under the impulse law that meet faster than `slowest` (m/s) count; of many at once
+    the fastest, of many one after the other the twelve most sudden. Not for bodies that chatter."""
 
     slowest: float = 0.1
 
@@ -78,58 +87,60 @@ class MovingImpacts:
         checked_number("slowest", self.slowest, 0.0)
 
     def pulled_back(self, motion: Trajectory, bars: Bars, wrt: Sequence[str]) -> Gradient:
-        """As that of Exact; segments between bounces go back one after the other."""
+        """As that of Exact; segments between impacts go back one after the other."""
         motion = with_all_states(motion)
-        jumps = self._jumps(motion)
+        jumps = dict(_by_end(self._jumps(motion)))
         if not jumps:
             return Exact().pulled_back(motion, bars, wrt)
-        wide, parts, end = bars.over_time(motion), [], motion.steps
-        for step, together in _by_step(reversed(jumps)):
-            back = _exact(motion, wide, step + 1, end, (*wrt, "state"))
-            wide.q[step + 1], wide.qd[step + 1], end = back.q, back.qd, step + 1
-            for one in together:
+
+        def carry(end: int, back: Gradient, wide: Bars) -> None:
+            wide.q[end], wide.qd[end] = back.q, back.qd
+            for one in jumps[end]:
                 share = back.q[one.env] @ one.q + back.qd[one.env] @ one.qd
-                wide.q[step, one.env] += share * one.by_q
-            parts.append(back)
-        parts.append(_exact(motion, wide, 0, end, wrt))
-        return joined(motion, parts[::-1], wrt)
+                wide.q[one.step, one.env] += share * one.by_q
+
+        return back_in_segments(motion, bars, wrt, tuple(jumps), carry)
 
     def pushed_forward(
         self, motion: Trajectory, dots: Mapping[str, Any], params: Mapping[str, Any], outputs: tuple[str, ...]
-    ) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
+    ) -> Tangents:
         """As that of Exact, segment by segment."""
-        from ..tangent import tangents
-
         motion = with_all_states(motion)
-        jumps = self._jumps(motion)
+        jumps = dict(_by_end(self._jumps(motion)))
         if not jumps:
             return Exact().pushed_forward(motion, dots, params, outputs)
-        wide, parts, first = with_batch(motion, dots), [], 0
-        for step, together in [*_by_step(jumps), (motion.steps - 1, ())]:
-            part = tangents(between(motion, first, step + 1), during(motion, wide, first, step + 1), params, outputs)
-            parts.append(part)
-            q, qd = part[0], part[1]
-            for one in together:
-                share = one.by_q @ q[-2, one.env]
+        seen = np.empty_like(motion._all_states()[0])
+
+        def enter(end: int, q: np.ndarray, qd: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            seen[end + 1 - len(q) : end + 1] = q
+            for one in jumps[end]:
+                share = one.by_q @ seen[one.step, one.env]
                 q[-1, one.env] += share * one.q
                 qd[-1, one.env] += share * one.qd
-            wide, first = wide | {"q": q[-1].copy(), "qd": qd[-1].copy()}, step + 1
-        return joined_tangents(motion, parts)
+            seen[end] = q[-1]
+            return q[-1].copy(), qd[-1].copy()
+
+        return ahead_in_segments(motion, dots, params, outputs, tuple(jumps), enter)
+
+    @property
+    def of_steps(self) -> Meaning:
+        """Impacts are looked for in the whole motion."""
+        return Exact()
 
     def jacobian(self, model: Model, state: State, u: Any, force: Any, A: np.ndarray) -> np.ndarray:
         """Of steps on their own: the rates are those of flight before, and of the next step after."""
         from ..inspect import inspect
         from ..rollout import rollout
 
-        if not can_bounce(model):
+        if not can_meet(model):
             return A
         seen = inspect(model, state, u, force)
         motion = rollout(model, state, None if u is None else np.stack([u, u]), steps=2, force=force)
         dt = np.reshape(model.params["world.dt"], (-1, 1))
         after = difference(model, *(State(motion.q[k], motion.qd[k]) for k in (2, 1))) / dt
-        before, A, e = np.concatenate([state.qd, seen.qdd], axis=-1), A.copy(), _restitutions(model)
+        before, A, takes = np.concatenate([state.qd, seen.qdd], axis=-1), A.copy(), _durations(model)
         for env in range(len(state.q)):
-            for one in self._fastest(model, seen, e, env, 0, state.qd[env]):
+            for one in self._fastest(model, seen, takes, env, 0, state.qd[env]):
                 moved_impact(A[env], before[env], after[env], one)
         return A
 
@@ -142,15 +153,15 @@ class MovingImpacts:
             moved_impact(A[k], before, after, one)
         return A
 
-    # where bounces are --------------------------------------------------------------------------------------------------
+    # where impacts are --------------------------------------------------------------------------------------------------
 
     def impacts(
         self, model: Model, q: np.ndarray, qd: np.ndarray, u: np.ndarray | None, force: np.ndarray | None = None
     ) -> list[Impact]:
-        """The bounces of one motion q (T+1, nq), qd, under u (T, nu) and force (T, n_links, 6), in the order of time."""
+        """The impacts of one motion q (T+1, nq), qd, under u (T, nu) and force (T, n_links, 6), in the order of time."""
         from ..inspect import inspect
 
-        if not can_bounce(model) or len(qd) < 4:  # a bounce in the first step, or the last, has no rate on one side
+        if not can_meet(model) or len(qd) < 4:  # an impact in the first step, or the last, has no rate on one side
             return []
         jumps = np.abs(np.diff(qd, axis=0)).max(-1)
         sudden = np.flatnonzero(jumps > np.maximum(SUDDEN * np.median(jumps), self.slowest))
@@ -160,27 +171,33 @@ class MovingImpacts:
             return []
         held = (None if x is None else x[steps] for x in (u, force))
         seen = inspect(model, State(q[steps], qd[steps]), *held)
-        e = _restitutions(model)
-        return [one for k, step in enumerate(steps) for one in self._fastest(model, seen, e, k, int(step), qd[step])]
+        takes = _durations(model)
+        found = [
+            one for k, step in enumerate(steps) for one in self._fastest(model, seen, takes, k, int(step), qd[step])
+        ]
+        # a landing that something else interrupts ends there
+        ends = [*(one.step for one in found[1:]), len(jumps) - 1]
+        return [replace(one, takes=min(one.takes, end - one.step)) for one, end in zip(found, ends, strict=True)]
 
     def _fastest(
         self,
         model: Model,
         seen: Inspection,
-        restitution: Mapping[frozenset[str], float],
+        takes: Mapping[frozenset[str], int],
         env: int,
         step: int,
         qd: np.ndarray,
     ) -> list[Impact]:
-        """The fastest of the points that meet and bounce in a step, if one is fast enough."""
-        bouncing = [c for c in seen.contacts[env] if c.mode != "open" and restitution.get(frozenset(c.shapes))]
-        slopes = [_gap_slope(model, seen, env, contact) for contact in bouncing]
-        found = [Impact(step, slope, float(slope @ qd)) for slope in slopes]
+        """The fastest of the points that meet in a step, if one is fast enough."""
+        meeting = [c for c in seen.contacts[env] if c.mode != "open" and c.law == "impulse"]
+        slopes = [_gap_slope(model, seen, env, contact) for contact in meeting]
+        lasts = [takes[frozenset(contact.shapes)] for contact in meeting]
+        found = [Impact(step, slope, float(slope @ qd), last) for slope, last in zip(slopes, lasts, strict=True)]
         return sorted((one for one in found if one.closing < -self.slowest), key=lambda one: one.closing)[:1]
 
     def _jumps(self, motion: Trajectory) -> list[_Jump]:
-        """Of all environments, in the order of time. Neighbours that move alike are looked at once."""
-        if not can_bounce(motion.model):
+        """Of all environments, in the order of their ends. Neighbours that move alike are looked at once."""
+        if not can_meet(motion.model):
             return []
         q, qd = motion._all_states()
         found: list[_Jump] = []
@@ -191,26 +208,24 @@ class MovingImpacts:
             else:
                 own = self._jumps_of(motion, q[:, env], qd[:, env], env)
             found += own
-        return sorted(found, key=lambda one: one.step)
+        return sorted(found, key=lambda one: one.end)
 
     def _jumps_of(self, motion: Trajectory, q: np.ndarray, qd: np.ndarray, env: int) -> list[_Jump]:
         model, u, force = of_environment(motion, env)
         impacts = self.impacts(model, q, qd, u, force)
         if not impacts:
             return []
-        late = _lateness(model, q, qd, u, force, [one.step for one in impacts])
+        rows = rows_of(model, q)
+        late = [_lateness(model, q, qd, u, force, one.step, one.step + one.takes) for one in impacts]
         return [
-            _Jump(one.step, env, one.slope @ rows_of(model, q[one.step]) / one.closing, late[0][k], late[1][k])
-            for k, one in enumerate(impacts)
+            _Jump(one.step, one.step + one.takes, env, one.slope @ rows[one.step] / one.closing, *change)
+            for one, change in zip(impacts, late, strict=True)
         ]
 
 
-def _exact(motion: Trajectory, bars: Bars, first: int, last: int, wrt: Sequence[str]) -> Gradient:
-    return Exact().pulled_back(between(motion, first, last), bars.between(first, last, last == motion.steps), wrt)
-
-
-def can_bounce(model: Model) -> bool:
-    return bool((model.params["pair.restitution"] > 0).any())
+def can_meet(model: Model) -> bool:
+    """Whether there are pairs under the impulse law."""
+    return IMPULSE in model.topology.tree["pair_law"]
 
 
 def moved_impact(A: np.ndarray, before: np.ndarray, after: np.ndarray, one: Impact) -> None:
@@ -219,16 +234,23 @@ def moved_impact(A: np.ndarray, before: np.ndarray, after: np.ndarray, one: Impa
     A += np.outer(after - A @ before, slope) / (slope @ before)
 
 
-def _by_step(jumps: Any) -> Iterator[tuple[int, list[_Jump]]]:
-    for step, together in itertools.groupby(jumps, key=lambda one: one.step):
-        yield step, list(together)
+def _by_end(jumps: Iterable[_Jump]) -> Iterator[tuple[int, list[_Jump]]]:
+    for end, together in itertools.groupby(jumps, key=lambda one: one.end):
+        yield end, list(together)
 
 
-def _restitutions(model: Model) -> dict[frozenset[str], float]:
-    tree, values = model.topology.tree, model.params["pair.restitution"]
-    largest = values if model.is_shared("pair.restitution") else values.max(0)
+def _durations(model: Model) -> dict[frozenset[str], int]:
+    """Steps from the one in which two shapes meet until they have landed; 1 where they bounce. Those of the environment that takes
+    longest."""
+    tree, row_of = model.topology.tree, model.topology.tree["n_pair_rows"]
+    e, share = (model.params[f"pair.{name}"].reshape(-1, row_of) for name in ("restitution", "baumgarte"))
+    last = np.where(e.max(0) > BOUNCES, 1, [_landing(x) for x in share.min(0)])
     pairs = zip(tree["pair_a"], tree["pair_b"], tree["pair_row"], strict=True)
-    return {frozenset((model.shape_names[a], model.shape_names[b])): float(largest[row]) for a, b, row in pairs}
+    return {frozenset((model.shape_names[a], model.shape_names[b])): int(last[row]) for a, b, row in pairs}
+
+
+def _landing(share: float) -> int:
+    return math.ceil(math.log(LEFT) / math.log(1.0 - share)) if 0.0 < share < 1.0 else 1
 
 
 def _gap_slope(model: Model, seen: Inspection, env: int, contact: Contact) -> np.ndarray:
@@ -242,15 +264,15 @@ def _gap_slope(model: Model, seen: Inspection, env: int, contact: Contact) -> np
 
 
 def _lateness(
-    model: Model, q: np.ndarray, qd: np.ndarray, u: np.ndarray | None, force: np.ndarray | None, steps: list[int]
+    model: Model, q: np.ndarray, qd: np.ndarray, u: np.ndarray | None, force: np.ndarray | None, first: int, last: int
 ) -> list[np.ndarray]:
-    """f' - A f of these steps, (steps, nq) and (steps, nv): how the state after each changes if the bounce comes sooner by a
-    unit of time."""
+    """f' - A f of the steps from state `first` to `last`, (nq,) and (nv,): how the state after changes if the impact comes sooner
+    by a unit of time."""
     from ..rollout import known_motion
 
-    dt, k = float(model.params["world.dt"]), np.array(steps)
-    before = [(a[k] - a[k - 1]) / dt for a in (q, qd)]
-    states = np.stack([q[k], q[k + 1]]), np.stack([qd[k], qd[k + 1]])
-    controls, pushes = (None if x is None else x[None, k] for x in (u, force))
-    carried = known_motion(model, states, controls, force=pushes).tangent(*before)
-    return [(a[k + 2] - a[k + 1]) / dt - c[-1] for a, c in zip((q, qd), carried[:2], strict=True)]
+    dt = float(model.params["world.dt"])
+    before = [(a[first] - a[first - 1]) / dt for a in (q, qd)]
+    controls, pushes = (None if x is None else x[first:last] for x in (u, force))
+    part = known_motion(model, (q[first : last + 1], qd[first : last + 1]), controls, force=pushes)
+    carried = part.tangent(*before)
+    return [(a[last + 1] - a[last]) / dt - c[-1] for a, c in zip((q, qd), carried[:2], strict=True)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from ...model.arrays import Model
 from ..schedule import every_step
+from .exact import Exact
 
 if TYPE_CHECKING:
     from ..rollout import Gradient, Trajectory
@@ -39,17 +40,17 @@ class Bars:
             outputs = {name: bar[:, None] for name, bar in outputs.items()}
         return Bars(*found, True, outputs)  # type: ignore[arg-type, call-arg]
 
-    def between(self, first: int, last: int, is_end: bool) -> Bars:
-        """Of the states first to last. What is seen at a state belongs to the segment that it begins, what is felt in the step that
-        led there (and what is seen at the very end) to the segment that it ends."""
+    def between(self, first: int, last: int, is_start: bool, is_end: bool, seen_at_end: bool = False) -> Bars:
+        """Of the states first to last. What is felt in the step that led to a state (and what is seen at the very end) belongs to
+        the segment that it ends; what is seen at a state to the segment that it begins, or, with seen_at_end, to the other."""
         from ..rollout import LOADS
 
         outputs = {}
         for name, bar in self.outputs.items():
             outputs[name] = bar[first : last + 1].copy()
-            if name in LOADS:
+            if name in LOADS or (seen_at_end and not is_start):
                 outputs[name][0] = 0.0
-            elif not is_end:
+            if name not in LOADS and not seen_at_end and not is_end:
                 outputs[name][-1] = 0.0
         return Bars(self.q[first : last + 1], self.qd[first : last + 1], True, outputs)
 
@@ -76,6 +77,46 @@ def between(motion: Trajectory, first: int, last: int) -> Trajectory:
     return Trajectory(motion.model, inputs, every_step(), (), motion._threads, known=known)
 
 
+Carry = Callable[[int, "Gradient", Bars], None]
+
+
+def back_in_segments(
+    motion: Trajectory, bars: Bars, wrt: Sequence[str], ends: Sequence[int], carry: Carry, seen_at_end: bool = False
+) -> Gradient:
+    """The exact way back, interrupted at some states (in the order of time). `carry` is given such a state, the cotangents there,
+    and those of all states, and leaves in the latter what the segment before shall end with."""
+    wide, parts, end = bars.over_time(motion), [], motion.steps
+    for number, first in reversed(list(enumerate((0, *ends)))):
+        own = wide.between(first, end, number == 0, number == len(ends), seen_at_end)
+        back = Exact().pulled_back(between(motion, first, end), own, (*wrt, "state"))
+        if number:
+            carry(first, back, wide)
+        parts.append(back)
+        end = first
+    return joined(motion, parts[::-1], wrt)
+
+
+Enter = Callable[[int, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
+
+
+def ahead_in_segments(
+    motion: Trajectory, dots: Mapping[str, Any], params: Mapping[str, Any], outputs: tuple[str, ...], ends: Sequence[int],
+    enter: Enter, seen_at_end: bool = False,
+) -> Tangents:  # fmt: skip
+    """Tangents, interrupted at some states. `enter` is given such a state and the tangents of the segment that ends there, which it
+    may change, and says with which the next one begins."""
+    from ..tangent import tangents
+
+    wide, parts, first = with_batch(motion, dots), [], 0
+    for number, end in enumerate((*ends, motion.steps)):
+        part = tangents(between(motion, first, end), during(motion, wide, first, end), params, outputs)
+        parts.append(part)
+        if number < len(ends):
+            q, qd = enter(end, part[0], part[1])
+            wide, first = wide | {"q": q, "qd": qd}, end
+    return joined_tangents(motion, parts, seen_at_end)
+
+
 def joined(motion: Trajectory, parts: Sequence[Gradient], wrt: Sequence[str]) -> Gradient:
     """The gradient of a motion from those of its segments, in the order of time."""
     from ..rollout import Gradient
@@ -92,7 +133,7 @@ def joined(motion: Trajectory, parts: Sequence[Gradient], wrt: Sequence[str]) ->
     return Gradient(**found, params=params)  # type: ignore[arg-type]
 
 
-def joined_tangents(motion: Trajectory, parts: Sequence[Tangents]) -> Tangents:
+def joined_tangents(motion: Trajectory, parts: Sequence[Tangents], seen_at_end: bool = False) -> Tangents:
     """The same of tangents: a state between two segments is that which the first of them ends with."""
     from ..rollout import LOADS
 
@@ -102,7 +143,7 @@ def joined_tangents(motion: Trajectory, parts: Sequence[Tangents]) -> Tangents:
         rows = [part[2][name] for part in parts]
         # seen at the state that a segment begins with, felt in the step that a segment ends with
         seen, felt = [*(one[:-1] for one in rows[:-1]), rows[-1]], [rows[0], *(one[1:] for one in rows[1:])]
-        outputs[name] = motion._public(np.concatenate(felt if name in LOADS else seen))
+        outputs[name] = motion._public(np.concatenate(felt if name in LOADS or seen_at_end else seen))
     return motion._public(q), motion._public(qd), outputs
 
 

@@ -1,6 +1,7 @@
 """Points that touch -> forces of compliant contact on bodies (NeuralSim, sec. III-B; Hunt and Crossley 1975; Brown 2018).
 
-With depth x and its rate xd the normal force is max(0, k x^n + d x^n xd). Friction opposes the slip, by one of the laws of
+With depth x and its rate xd the normal force is max(0, k x^n + d x^n xd). With a margin it begins at a distance: the depth is then
+a parabola from there on until it is that far in, and so smooth. Friction opposes the slip, by one of the laws of
 Tiny Differentiable Simulator, but with the slip taken across the true normal (its code keeps twice the normal part).
 """
 
@@ -17,7 +18,7 @@ from ..operators import zero6
 
 READS = (
     "touch.point", "touch.normal", "touch.gap", "work.pose", "work.v", "params.pair_friction", "params.pair_static_friction",
-    "params.pair_transition", "params.pair_stiffness", "params.pair_damping", "params.pair_exponent",
+    "params.pair_transition", "params.pair_stiffness", "params.pair_damping", "params.pair_exponent", "params.pair_margin",
 )  # fmt: skip
 WRITES = ("work.touch", "touch.force")
 
@@ -26,6 +27,14 @@ def power(x, n):
     """x^n for x > 0, else 0."""
     is_deep = x > 0.0
     return select(is_deep, exp(n * log(select(is_deep, x, 1.0))), 0.0)
+
+
+def depth(gap, margin):
+    """How deep a point is, beginning at its margin: -gap without one; (margin - gap)^2 / 4 margin between -margin and margin."""
+    way = margin - gap
+    is_near = select(margin + gap > 0.0, margin, 0.0) > 0.0
+    rounded = 0.25 * way * maximum(way, 0.0) * inverse(select(is_near, margin, 1.0))
+    return select(is_near, rounded, -gap)
 
 
 # laws of friction: share of the press at a speed, and its slope at rest. Coulomb's has none: at rest it holds nothing
@@ -54,12 +63,12 @@ def brown(speed, mu, mu_s, transition):
     return share, (4.0 * mu + (mu_s - mu) * (1.0 / 0.75**2)) * inverse(transition)
 
 
-def contact_force(point, normal, gap, v_a, v_b, reference_a, reference_b, mu, mu_s, transition, k, d, n, law):
+def contact_force(point, normal, gap, v_a, v_b, reference_a, reference_b, mu, mu_s, transition, k, d, n, margin, law):
     """Forces on bodies a and b, each about its own reference point."""
     arm_a, arm_b = sub(point, detached(reference_a[9:])), sub(point, detached(reference_b[9:]))
     velocity = sub(add(v_a[3:], cross(v_a[:3], arm_a)), add(v_b[3:], cross(v_b[:3], arm_b)))
     parting = dot(velocity, normal)
-    press = maximum(power(-gap, n) * (k - d * parting), 0.0)
+    press = maximum(power(depth(gap, margin), n) * (k - d * parting), 0.0)
     slip = sub(velocity, scale(normal, parting))
     speed = safe_norm(slip)
     share, slope = law(speed, mu, mu_s, transition)
@@ -72,25 +81,31 @@ def contact_force(point, normal, gap, v_a, v_b, reference_a, reference_b, mu, mu
 
 
 @traced
-def coulomb_force(point, normal, gap, v_a, v_b, reference_a, reference_b, mu, mu_s, transition, k, d, n):
-    return contact_force(point, normal, gap, v_a, v_b, reference_a, reference_b, mu, mu_s, transition, k, d, n, coulomb)
-
-
-@traced
-def andersson_force(point, normal, gap, v_a, v_b, reference_a, reference_b, mu, mu_s, transition, k, d, n):
+def coulomb_force(point, normal, gap, v_a, v_b, reference_a, reference_b, mu, mu_s, transition, k, d, n, margin):
     return contact_force(
-        point, normal, gap, v_a, v_b, reference_a, reference_b, mu, mu_s, transition, k, d, n, andersson
+        point, normal, gap, v_a, v_b, reference_a, reference_b, mu, mu_s, transition, k, d, n, margin, coulomb
     )
 
 
 @traced
-def hollars_force(point, normal, gap, v_a, v_b, reference_a, reference_b, mu, mu_s, transition, k, d, n):
-    return contact_force(point, normal, gap, v_a, v_b, reference_a, reference_b, mu, mu_s, transition, k, d, n, hollars)
+def andersson_force(point, normal, gap, v_a, v_b, reference_a, reference_b, mu, mu_s, transition, k, d, n, margin):
+    return contact_force(
+        point, normal, gap, v_a, v_b, reference_a, reference_b, mu, mu_s, transition, k, d, n, margin, andersson
+    )
 
 
 @traced
-def brown_force(point, normal, gap, v_a, v_b, reference_a, reference_b, mu, mu_s, transition, k, d, n):
-    return contact_force(point, normal, gap, v_a, v_b, reference_a, reference_b, mu, mu_s, transition, k, d, n, brown)
+def hollars_force(point, normal, gap, v_a, v_b, reference_a, reference_b, mu, mu_s, transition, k, d, n, margin):
+    return contact_force(
+        point, normal, gap, v_a, v_b, reference_a, reference_b, mu, mu_s, transition, k, d, n, margin, hollars
+    )
+
+
+@traced
+def brown_force(point, normal, gap, v_a, v_b, reference_a, reference_b, mu, mu_s, transition, k, d, n, margin):
+    return contact_force(
+        point, normal, gap, v_a, v_b, reference_a, reference_b, mu, mu_s, transition, k, d, n, margin, brown
+    )
 
 
 @traced
@@ -110,6 +125,7 @@ def given_to_laws(frame, i):
         params.pair_static_friction[row], params.pair_transition[row],
         at_point(frame, touch.stiffness, params.pair_stiffness, i, row),
         at_point(frame, touch.damping, params.pair_damping, i, row), params.pair_exponent[row],
+        params.pair_margin[row],
     )  # fmt: skip
 
 
@@ -141,7 +157,7 @@ def springs(frame):
 
 # the reverse ------------------------------------------------------------------------------------------------------------
 
-INPUTS = "point normal gap v_a v_b mu mu_s transition k d n"
+INPUTS = "point normal gap v_a v_b mu mu_s transition k d n margin"
 coulomb_force_adjoint = adjoint(coulomb_force, INPUTS)
 andersson_force_adjoint = adjoint(andersson_force, INPUTS)
 hollars_force_adjoint = adjoint(hollars_force, INPUTS)
@@ -179,7 +195,7 @@ def springs_adjoint(frame, bar):
         p = touch.pair[i]
         if tree.pair_law[p] != IMPULSE:
             row, a, b = tree.pair_row[p], tree.shape_body[tree.pair_a[p]], tree.shape_body[tree.pair_b[p]]
-            point, normal, gap, v_a, v_b, mu, mu_s, transition, k, d, n = force_between_adjoint(frame, bar, i)
+            point, normal, gap, v_a, v_b, mu, mu_s, transition, k, d, n, margin = force_between_adjoint(frame, bar, i)
             accumulate(bar.touch.point, i, point)
             accumulate(bar.touch.normal, i, normal)
             accumulate(bar.touch.gap, i, gap)
@@ -191,3 +207,4 @@ def springs_adjoint(frame, bar):
             give_to_point(frame, bar.touch.stiffness, bar.params.pair_stiffness, i, row, k)
             give_to_point(frame, bar.touch.damping, bar.params.pair_damping, i, row, d)
             accumulate(bar.params.pair_exponent, row, n)
+            accumulate(bar.params.pair_margin, row, margin)

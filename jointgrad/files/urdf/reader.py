@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from ...model.description import INFINITE, Description, Joint, Link, Shape
 from ...model.errors import ModelError, UnsupportedWarning, warn_caller
-from ..xml import Element, FileError, Folders, MissingFileError, confined, parse, roots_of
+from ..packages import found_mesh
+from ..xml import Element, FileError, Folders, MissingFileError, parse, roots_of
 from .quantities import (
     GREY,
     LARGEST,
@@ -63,12 +63,12 @@ def load_urdf(
 ) -> Description:
     """The robot of a URDF file: a path, an open file, or the text itself.
 
-    Meshes are looked for in the file's folder and in `search_roots` (a folder or several), where package://name/file means
-    name/file below one of them; a mesh that is there is named by its path, one that is not has none, and none is opened. A
-    collision mesh that is nowhere is an error, or, with missing_meshes="skip", one line of the warning that tells what was not
-    read. `base` is "fixed" (default) or "free". Every movable joint of one degree of freedom that mimics no other gets a torque
-    actuator of its name. Links that an SRDF file keeps apart do not touch: `srdf` is its path or text; None takes the file of the
-    same name beside the URDF, if there is one, and False none.
+    Meshes are looked for in the file's folder and in `search_roots` (a folder or several); package://name/file also in the folders
+    above the file and in the packages of ROS (files/packages.py). A mesh that is there is named by its path, one that is not has
+    none, and none is opened. A collision mesh that is nowhere is an error, or, with missing_meshes="skip", one line of the warning
+    that tells what was not read. `base` is "fixed" (default) or "free". Every movable joint of one degree of freedom that mimics
+    no other gets a torque actuator of its name. Links that an SRDF file keeps apart do not touch: `srdf` is its path or text;
+    None takes the file of the same name beside the URDF, if there is one, and False none.
     """
     if missing_meshes not in ("error", "skip"):
         raise ModelError(f'missing_meshes is "error" or "skip", but got {missing_meshes!r}')
@@ -278,22 +278,3 @@ def _form(s: Shape) -> tuple:
 
 def _listed(counts: Any) -> str:
     return ", ".join(f"{what} ({n})" for what, n in sorted(counts.items()))
-
-
-def found_mesh(reference: str, roots: Sequence[Path]) -> Path:
-    """package://name/file is name/file below a root, or file below a root that is called name; file:// is a path."""
-    scheme, separator, rest = reference.partition("://")
-    if not separator:
-        return confined(reference, roots)
-    if scheme == "file":
-        return confined(rest, roots)
-    if scheme not in ("package", "model"):
-        raise MissingFileError(f'"{reference}" is not fetched: meshes are read from folders only')
-    package, _, inside = rest.partition("/")
-    for root in roots:
-        if root.resolve().name == package:
-            try:
-                return confined(root.resolve() / inside, roots)
-            except FileError:
-                continue
-    return confined(rest, roots)

@@ -21,6 +21,7 @@ from ..differentiable_batch import DifferentiableBatch
 from ..randomise import Randomisation
 from ..task import Task
 from .networks import Policy, perceptron
+from .pool import Pool
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,12 @@ class Shac:
     entropy: float | None = None  # wanted, per part of an action; the price of falling short of it is learned
     ease: int = 150  # updates over which goals grow from the easiest to all
     carry: float = 0.5  # share of episodes ended by time that go on with another goal
+    cut_back: float | None = (
+        None  # the most that one unit of q or qd may count for, in return, on the way back: chaos ends there
+    )
+    every: int = 50  # updates from one look at the policy to the next...
+    tried: int = 32  # ...and the episodes of a look
+    whole: bool = False  # every update begins all episodes anew: with horizon = limit, gradients of whole episodes
 
     def steps(self) -> int:
         """Actions of all environments in an update."""
@@ -65,6 +72,10 @@ class Horizon(NamedTuple):
 class Learner:
     """A policy that learns a task. `policy` is the average that is to be played; `actor` is the one that learns."""
 
+    NETWORKS = ("actor", "policy", "critics", "asked")
+    NUMBERS = ("log_noise", "log_price")
+    TENSORS = ("shares",)
+
     def __init__(
         self, task: Task, settings: Shac, seed: int, randomise: Randomisation | None = None, threads: int = 1
     ) -> None:
@@ -83,6 +94,7 @@ class Learner:
         self.log_noise = nn.Parameter(torch.full((len(low),), float(np.log(settings.noise))))
         self.log_price = nn.Parameter(torch.tensor(float(np.log(0.1))))
         self.shares = self._shares()
+        self.pools: dict[str, Pool] = {}
         self.optimisers: dict[str, Any] = {
             "actor": _adam([*self.actor.parameters(), self.log_noise], settings.rate),
             "critics": _adam(self.critics.parameters(), settings.rate) if critics else None,
@@ -101,6 +113,8 @@ class Learner:
         for optimiser in filter(None, self.optimisers.values()):
             optimiser.param_groups[0]["lr"] = self._rate()
         self.batch.ease = max(0.0, 1.0 - self.updates / max(self.settings.ease, 1))
+        if self.settings.whole:
+            self.batch.begin()
         self.batch.cut()
         loss, horizon, surprise = self._tried()
         norm = self._improve(loss, surprise)
@@ -133,6 +147,7 @@ class Learner:
             seen = batch.seen.float()
             action, entropy = self._act(seen)
             outcome = batch.step(action)
+            self._keep_bounded()
             reward, last, over = outcome.reward.float(), outcome.observation.float(), outcome.over
             ends = torch.ones_like(over) if k == s.horizon - 1 else over
             earned = earned + factor * (reward + self._bonus(entropy))
@@ -163,6 +178,17 @@ class Learner:
         # of a normal distribution, and of what the tanh does to it
         squeezed = torch.log1p(-share * share + 1e-6)
         return self.actor.within(share), (0.5 * drawn * drawn + self.log_noise + 0.92 + squeezed).mean(1)
+
+    def _keep_bounded(self) -> None:
+        """Cut what comes back through states, environment by environment: one that is chaotic does not drown the others."""
+        if self.settings.cut_back is None:
+            return
+        most = self.settings.cut_back / self.settings.steps()
+        for x in (self.batch.now.q, self.batch.now.qd):
+            if x.requires_grad:
+                x.register_hook(
+                    lambda bar: bar * (most / torch.linalg.vector_norm(bar, dim=-1, keepdim=True)).clamp(max=1.0)
+                )
 
     def _bonus(self, entropy: Tensor) -> Tensor:
         return entropy if self.settings.entropy is None else self.log_price.exp().detach() * entropy

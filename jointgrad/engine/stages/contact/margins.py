@@ -255,7 +255,20 @@ def with_impulse(record, x, before):
 
 @traced
 def with_spring(
-    record, point, normal, gap, force, v_a, v_b, reference_a, reference_b, transition, has_corner, has_jump, weight
+    record,
+    point,
+    normal,
+    gap,
+    force,
+    v_a,
+    v_b,
+    reference_a,
+    reference_b,
+    transition,
+    margin,
+    has_corner,
+    has_jump,
+    weight,
 ):
     """Counts of a point with a spring: it sticks while it slips more slowly than the transition of its friction, where some
     laws have a corner; Coulomb's jumps as soon as anything slips."""
@@ -263,7 +276,7 @@ def with_spring(
     b = add(v_b[3:], cross(v_b[:3], sub(point, reference_b[9:])))
     velocity = sub(a, b)
     speed = safe_norm(sub(velocity, scale(normal, dot(velocity, normal))))
-    is_in = 0.0 > gap
+    is_in = margin > gap
     pressed = select(is_in, select(dot(force, normal) > 0.0, 1.0, 0.0), 0.0)
     slips = select(speed > transition, 1.0, 0.0)
     code = pressed * (1.0 + has_corner * slips + has_jump * select(speed > STILL, 1.0, 0.0))
@@ -333,7 +346,7 @@ def touch_record(frame, record, i):
     if tree.pair_law[p] != IMPULSE:
         record = with_spring(
             record, touch.point[i], touch.normal[i], touch.gap[i], touch.force[i], work.v[a], work.v[b],
-            work.pose[tree.reference[a]], work.pose[tree.reference[b]], params.pair_transition[row],
+            work.pose[tree.reference[a]], work.pose[tree.reference[b]], params.pair_transition[row], params.pair_margin[row],
             1.0 if tree.pair_law[p] == HOLLARS else 0.0, 1.0 if tree.pair_law[p] == COULOMB else 0.0, weight,
         )  # fmt: skip
     if tree.pair_kind[p] >= FIRST_WITH_FEATURES:

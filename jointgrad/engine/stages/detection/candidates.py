@@ -9,6 +9,8 @@ from ....compiler.kernel import inlined, set_lane, sweep
 from .scalars import dot3, sub3
 
 FOUND, ROW, MOST = 2860, 28, 50  # candidates: a row of geometry, its gap, place in the plane
+# a turn of one radian counts as 10 mm; candidates nearer than a micrometre are one
+TURN, TWICE = 1e-4, 1e-12
 NOTHING = (0.0,) * 9
 
 
@@ -46,6 +48,12 @@ def place_at(frame, k):
     return scratch[at], scratch[at + 1], scratch[at + 2]
 
 
+@inlined
+def direction_at(frame, k):
+    at, scratch = FOUND + ROW * k + 21, frame.touch.scratch
+    return scratch[at], scratch[at + 1], scratch[at + 2]
+
+
 @sweep
 def put_measure(frame, k, gap, place):
     at, scratch = FOUND + ROW * k + 24, frame.touch.scratch
@@ -56,29 +64,30 @@ def put_measure(frame, k, gap, place):
 
 @sweep
 def worth(frame, k, start, chosen):
-    """How much a candidate adds to those chosen from `start` on: its depth, then its distance from all of them."""
+    """How much a candidate adds to those chosen from `start` on: its depth, then its distance from all of them, in place and a
+    little in direction."""
     if chosen == 0:
         return -frame.touch.scratch[FOUND + ROW * k + 24]
     least = 1e300
     for j in range(start, start + chosen):
-        way = sub3(place_at(frame, k), place_at(frame, j))
-        least = min(least, dot3(way, way))
+        way, turn = sub3(place_at(frame, k), place_at(frame, j)), sub3(direction_at(frame, k), direction_at(frame, j))
+        least = min(least, dot3(way, way) + TURN * dot3(turn, turn))
     return least
 
 
 @sweep
 def spread(frame, start, count, most):
-    """The candidates from `start` on that hold the area of contact, first; how many there are then in all."""
-    if count - start <= most:
-        return count
-    for chosen in range(most):
+    """The candidates from `start` on that hold the area of contact, first, and none twice; how many there are then in all."""
+    for chosen in range(min(most, count - start)):
         best, found = -1e300, start + chosen
         for k in range(start + chosen, count):
             here = worth(frame, k, start, chosen)
             if here > best:
                 best, found = here, k
+        if chosen > 0 and best < TWICE:
+            return start + chosen
         swap_candidates(frame, start + chosen, found)
-    return start + most
+    return min(count, start + most)
 
 
 @sweep

@@ -38,8 +38,9 @@ def face_candidate(frame, count, holder, kind, held, other, n, measure):
 
 
 @sweep
-def rim_candidates(frame, count, holder, body, m, n, sizes, limits, held, frame3):
+def rim_candidates(frame, count, face, body, n_ref, limits, held, frame3):
     """Points of the rims of a cylinder that lie deepest, and those beside them."""
+    holder, _, m, n = face
     d = scaled3(m, -1.0)
     lower = 1.0 if dot3(axis3(body[4]), d) > 0.0 else -1.0
     for k in range(5):
@@ -47,7 +48,7 @@ def rim_candidates(frame, count, holder, body, m, n, sizes, limits, held, frame3
         data = (end, COSINES[4 * k % SIDES], SINES[4 * k % SIDES], 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
         x = sub3(element_point(body, RIM, data, d), frame3[3])
         gap, u, v = dot3(m, x) - limits[0], dot3(frame3[0], x), dot3(frame3[1], x)
-        if gap < limits[1] and is_inside(frame, REFERENCE, sizes[0], u, v, limits[2]):
+        if gap < limits[1] and is_inside(frame, REFERENCE, n_ref, u, v, limits[2]):
             count = face_candidate(frame, count, holder, RIM, held, data, n, (gap, u, v))
     return count
 
@@ -116,8 +117,9 @@ def held_candidates(frame, count, holder, n, sizes, limits, slope):
 
 
 @sweep
-def on_face(frame, count, holder, H, O, m, n, given, frame3):
-    """Candidates between the reference polygon of H, with the outward normal m, and the body O."""
+def on_face(frame, count, face, O, given, frame3):
+    """Candidates between the reference polygon of a face and the body O."""
+    holder, H, m, n = face
     n_ref, radius, margin = given
     size = size_of(frame, H)
     held = three_of(frame, REFERENCE, 0, n_ref // 3, 2 * n_ref // 3)
@@ -126,7 +128,7 @@ def on_face(frame, count, holder, H, O, m, n, given, frame3):
     n_inc = polygon_of(frame, O, scaled3(m, -1.0), tie, INCIDENT, frame3)
     slack = 1e-5 * size
     if O[0] == CYLINDER and n_inc != SIDES:
-        count = rim_candidates(frame, count, holder, O, m, n, (n_ref, 0), (height, margin, slack), held, frame3)
+        count = rim_candidates(frame, count, face, O, n_ref, (height, margin, slack), held, frame3)
         if n_inc == 2:
             limits = (height, margin, slack, O[3][0])
             count = crossing_candidates(frame, count, holder, SIDE, n, (n_ref, n_inc), limits)
@@ -160,13 +162,14 @@ def places_of_candidates(frame, first, count, frame3, height):
 
 
 @sweep
-def face_manifold(frame, count, holder, H, O, m, n, radius, margin):
-    """Candidates between a face of H with the outward normal m and the body O."""
+def face_manifold(frame, count, face, O, radius, margin):
+    """Candidates between a face, (holder, body, outward normal, direction from B to A), and the other body O."""
+    _, H, m, _ = face
     u = across3(m)
     frame3 = (u, cross3(m, u), m, (H[4][9], H[4][10], H[4][11]))
     n_ref = polygon_of(frame, H, m, FACE_TIE * size_of(frame, H), REFERENCE, frame3)
     height = vertex_place(frame, REFERENCE, 0)[2]
-    after = on_face(frame, count, holder, H, O, m, n, (n_ref, radius, margin), frame3)
+    after = on_face(frame, count, face, O, (n_ref, radius, margin), frame3)
     places_of_candidates(frame, count, after, frame3, height)
     return spread(frame, count, after, 4)
 

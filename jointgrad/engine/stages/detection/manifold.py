@@ -157,7 +157,7 @@ def convex_manifold(frame, count, A, B, radii, margin):
     if is_round(A) or is_round(B):
         n = polished(frame, A, B, n)
     if face_along(frame, B, n, points, 1):
-        return face_manifold(frame, count, 1.0, B, A, n, n, radii[0], margin)
+        return face_manifold(frame, count, (1.0, B, n, n), A, radii[0], margin)
     if face_along(frame, A, scaled3(n, -1.0), points, 0):
-        return face_manifold(frame, count, -1.0, A, B, scaled3(n, -1.0), n, radii[1], margin)
+        return face_manifold(frame, count, (-1.0, A, scaled3(n, -1.0), n), B, radii[1], margin)
     return element_manifold(frame, count, A, B, n, points, radii)

@@ -124,17 +124,17 @@ def piece_manifold(frame, count, t, A, B, radius, margin):
         if dot3(v, v) > (radius + margin) * (radius + margin):
             return count
         if face_along(frame, B, n, points, 1):
-            after = face_manifold(frame, count, 1.0, B, A, n, n, 0.0, margin)
+            after = face_manifold(frame, count, (1.0, B, n, n), A, 0.0, margin)
         elif face_along(frame, A, scaled3(n, -1.0), points, 0):
-            after = face_manifold(frame, count, -1.0, A, B, scaled3(n, -1.0), n, radius, margin)
+            after = face_manifold(frame, count, (-1.0, A, scaled3(n, -1.0), n), B, radius, margin)
         else:
             after = element_manifold(frame, count, A, B, n, points, (0.0, radius))
         return without_seams(frame, t, A, count, after, top)
     m = snapped_to_face(frame, B, n)
     if dot3(m, n) > 0.5 and separation_along(frame, A, B, m) > separation_along(frame, A, B, n) + 1e-9 * size:
-        after = face_manifold(frame, count, 1.0, B, A, m, m, 0.0, margin)
+        after = face_manifold(frame, count, (1.0, B, m, m), A, 0.0, margin)
     else:
-        after = face_manifold(frame, count, -1.0, A, B, top, n, radius, margin)
+        after = face_manifold(frame, count, (-1.0, A, top, n), B, radius, margin)
     return without_seams(frame, t, A, count, after, top)
 
 
