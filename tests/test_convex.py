@@ -1,6 +1,7 @@
 """Pairs of convex bodies: the search for features against MuJoCo, and the reverse of contacts against differences of both."""
 
 import itertools
+from pathlib import Path
 from types import SimpleNamespace
 
 import mujoco
@@ -12,11 +13,12 @@ from jointgrad.engine.stages.detection.candidates import FOUND, ROW, candidate_r
 from jointgrad.engine.stages.detection.convex import convex_contact, convex_contact_adjoint
 from jointgrad.engine.stages.detection.convex_pairs import form_of
 from jointgrad.engine.stages.detection.manifold import convex_manifold
+from jointgrad.engine.stages.detection.pairs import KERNELS
 from jointgrad.engine.stages.detection.points import displaced
 from jointgrad.engine.workspace import SCRATCH
 from jointgrad.model.arrays import BOX, CAPSULE, CYLINDER, ELLIPSOID, MESH, SPHERE
 from jointgrad.model.bodies import mesh_data
-from jointgrad.model.pair_table import CONVEX, function_of
+from jointgrad.model.pair_table import CONVEX, PAIR_KINDS, SHAPES, function_of, matrix
 
 NUMBERS = {
     "sphere": SPHERE, "capsule": CAPSULE, "box": BOX, "cylinder": CYLINDER, "ellipsoid": ELLIPSOID, "mesh": MESH,
@@ -95,6 +97,19 @@ class MuJoCo:
             m.geom_rbound[k] = 10.0
             d.geom_xmat[k], d.geom_xpos[k] = R.ravel(), p
         return mujoco.mj_geomDistance(m, d, 0, 1, 10.0, np.zeros(6))
+
+
+def test_the_documented_table_is_the_table():
+    text = (Path(__file__).parents[1] / "docs" / "contact.md").read_text()
+    assert matrix() in text
+    assert set(KERNELS) == {f"{kind}_pairs{suffix}" for kind in PAIR_KINDS for suffix in ("", "_adjoint")}
+    never = {frozenset(pair) for pair in itertools.combinations_with_replacement(SHAPES, 2) if _serves(*pair) is None}
+    assert never == {frozenset(("plane",)), frozenset(("plane", "terrain")), frozenset(("terrain",))}
+
+
+def _serves(a, b):
+    order = list(SHAPES)
+    return function_of(*sorted((a, b), key=order.index, reverse=True))
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=" ".join)

@@ -63,3 +63,13 @@ def pair_kind(a: int, b: int) -> int | None:
     """The same by the numbers of kinds, as an index into PAIR_KINDS."""
     found = function_of(NAMES[a], NAMES[b])
     return None if found is None else PAIR_KINDS.index(found)
+
+
+def matrix() -> str:
+    """The table as Markdown: by which function the shapes of a row and a column touch, and by how many points at most."""
+    rows = [f"| | {' | '.join(SHAPES)} |", "|---" * (len(SHAPES) + 1) + "|"]
+    for k, a in enumerate(SHAPES):
+        found = [function_of(a, b) if j <= k else None for j, b in enumerate(SHAPES)]
+        cells = [f"{f} ({POINTS[f]})" if f else "" if j > k else "-" for j, f in enumerate(found)]
+        rows.append(f"| {a} | {' | '.join(cells)} |")
+    return "\n".join(rows)

@@ -10,6 +10,8 @@ from .polygons import FLAT_RIM
 
 # corners of a mesh that count as lying on a plane are within this part of its size of the lowest
 NEAR_LOWEST = 0.02
+# outermost corners are looked for askew to the mesh's own axes: along these, corners of what is like a box tie
+ASKEW = 0.9210609940028851, 0.3894183423086505  # cosine and sine of 0.4
 
 
 @traced
@@ -48,7 +50,8 @@ def looking_down(A, a, B):
     """For corners before their scale: what gives their depth below a plane, and their place along it in two directions."""
     n, x = column(B[:9], 2), column(A[:9], 0)
     is_steep = dot(x, n) * dot(x, n) > 0.5
-    u = unit(choose(is_steep, cross(n, column(A[:9], 1)), cross(n, x)))
+    v = unit(choose(is_steep, cross(n, column(A[:9], 1)), cross(n, x)))
+    u = add(scale(v, ASKEW[0]), scale(cross(n, v), ASKEW[1]))
     return tuple(entrywise(transposed_times(A[:9], d), a) for d in (scale(n, -1.0), u, cross(n, u)))
 
 
