@@ -2,7 +2,7 @@
 
     python benchmarks/corpus.py FOLDER ... [--drop 10] [--only 20] [--kind urdf]
 
-A folder may be a collection of files, or a wheel of robots that was unpacked (example-robot-data, robosuite, ...). Files compile with
+A folder may be a collection of files, or a wheel of robots that was unpacked (example-robot-data, robosuite). Files compile with
 massless="estimate". With --drop a robot with a free base falls from just above the ground, and from above rough terrain, with its
 motors off, for so many seconds; it has stood up to it if nothing diverged and energy did not come from nowhere: at the end no body
 moves faster than it fell. Meshes that are not there are counted apart. Needs the extra [mesh].

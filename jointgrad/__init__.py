@@ -1,5 +1,16 @@
 """jointgrad: articulated robots in motion, with exact gradients through the whole of it.
 
+    import jointgrad as jg
+
+    robot = jg.load("robot.urdf")  # or jg.zoo.laikago(), or jg.Description() and robot.add_link(...)
+    model = jg.World().add(robot, position=(0, 0, 0.5)).add_ground().compile(dt=1e-3)
+    motion = jg.rollout(model, model.initial_state(batch=64), steps=500)  # motion.q (501, 64, nq)
+    gradient = motion.backward(q_bar=...)  # to the start, controls, forces and every parameter
+
+Robots and worlds: Description, World, Shape, load, load_world, zoo. Running: rollout, step, Simulation. What a state holds:
+inspect, mass_matrix, jacobian, site_pose, inverse_kinematics, ... Derivatives: Trajectory.backward, .tangent, linearize. To see it:
+view. Also jointgrad.torch, .jax, .casadi, .optimize, .rl, .grafts. Units are SI; states are those of MuJoCo (docs/conventions.md).
+
 Names are imported on first use, so that `import jointgrad` stays quick.
 """
 
@@ -27,6 +38,7 @@ _HOME = {
     "ModelError": "model.errors",
     "InputError": "model.errors",
     "SimulationError": "model.errors",
+    "HintWarning": "model.errors",
     "UnsupportedWarning": "model.errors",
     "UnphysicalWarning": "model.errors",
     "UnsettledWarning": "model.errors",
@@ -65,7 +77,7 @@ _HOME = {
     "jacobian_rate": "engine.quantities",
     "inverse_kinematics": "engine.inverse_kinematics",
     "plain": "engine.plain",
-    "zoo": "model.zoo",
+    "zoo": "zoo",
     "terrain": "terrain",
     "view": "viewer.browser",
     "graft": "grafts.blueprint",
@@ -75,6 +87,7 @@ __all__ = [*_HOME]
 
 if TYPE_CHECKING:
     from . import terrain as terrain
+    from . import zoo as zoo
     from .engine import plain as plain
     from .engine.curvature import hessian_product as hessian_product
     from .engine.gradients import Exact as Exact
@@ -111,7 +124,6 @@ if TYPE_CHECKING:
     from .grafts.blueprint import MLP as MLP
     from .grafts.blueprint import graft as graft
     from .grafts.model_file import load_model as load_model
-    from .model import zoo as zoo
     from .model.arrays import Model as Model
     from .model.arrays import State as State
     from .model.budget import budget as budget
@@ -122,6 +134,7 @@ if TYPE_CHECKING:
     from .model.constraints import Weld as Weld
     from .model.description import Description as Description
     from .model.description import Shape as Shape
+    from .model.errors import HintWarning as HintWarning
     from .model.errors import InputError as InputError
     from .model.errors import ModelError as ModelError
     from .model.errors import SimulationError as SimulationError
@@ -145,4 +158,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    return sorted([*__all__, "__version__", "__doc__"])

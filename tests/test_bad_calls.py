@@ -163,6 +163,7 @@ FINE = {
     ("hessian_product", "u"): set(), ("replace mass", "mass"): set(),
     ("hessian_product", "step"): {"None", "a half"}, ("hessian_product", "along"): set(),
     ("add", "name"): {"None", "a text"}, ("add_ground", "name"): {"a text"}, ("add_ground", "friction"): {"None", "a half"},
+    ("pair", "friction"): {"None", "a half"},
     ("pair", "contact"): {"None"}, ("compile", "contact"): {"None"}, ("compile", "dt"): {"None", "a half"},
     ("compile", "integrator"): {"None"}, ("to_mjcf", "dt"): {"None", "a half"}, ("to_mjcf", "integrator"): {"None"},
     ("add_ground", "height"): {"minus five", "a half"}, "first": {"a text"}, "second": {"a text"}, ("World", "dt"): {"a half"},

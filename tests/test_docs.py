@@ -1,9 +1,11 @@
 """Pages that say what the code says: the reference, the table of parameters, the index."""
 
+import inspect
 import re
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import jointgrad as jg
@@ -29,6 +31,37 @@ def test_every_public_name_is_described(name):
     assert reference.described(thing)
     assert not [n for n, member in reference.methods(thing) if not reference.described(member)]
     assert f"## `jg.{name}" in (DOCS / "reference.md").read_text()
+
+
+@pytest.mark.parametrize("name", sorted(jg.__all__))
+def test_no_public_function_hides_its_options(name):
+    thing = getattr(jg, name)
+    if isinstance(thing, type) and issubclass(thing, Exception):
+        return
+    for called in (thing, *(member for _, member in reference.methods(thing))):
+        found = inspect.signature(called).parameters.values() if callable(called) else ()
+        assert not [p for p in found if p.kind is p.VAR_KEYWORD], called
+
+
+def test_help_names_and_version_are_useful(capsys):
+    from jointgrad import cli, zoo
+
+    assert "jg.rollout" in jg.__doc__ and set(dir(jg)) - set(jg.__all__) == {"__doc__", "__version__"}
+    assert zoo.a1().name == "a1" and jg.zoo is zoo
+    assert cli.main(["--version"]) == 0 and capsys.readouterr().out == f"jointgrad {jg.__version__}\n"
+
+
+def test_things_show_themselves():
+    world = jg.World().add(jg.zoo.laikago(touch="feet"), name="<b>dog", position=(0, 0, 0.46)).add_ground()
+    model = world.compile()
+    motion = jg.rollout(model, model.initial_state(batch=3), steps=5)
+    gradient, seen = motion.backward(q_bar=np.ones((3, model.nq))), jg.inspect(model, model.initial_state())
+    for thing, words in (
+        (world, '"<b>dog"'), (model, "nq=19"), (motion, "5 steps, 0.005 s, 3 environments"), (gradient, "q (3, 19)"),
+        (seen, "mass_matrix"),
+    ):  # fmt: skip
+        assert words in repr(thing) and len(repr(thing)) < 700
+        assert "<table>" in thing._repr_html_() and "<b>" not in thing._repr_html_()
 
 
 def shape(name: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import time
 
 import numpy as np
 import pytest
@@ -174,6 +175,29 @@ def test_a_policy_is_the_same_without_torch(tmp_path):
     assert plain.differences == () and plain.task == training.task
 
 
+def test_a_policy_is_the_same_in_onnx(folder):
+    import onnxruntime
+
+    policy, rng = load_policy(folder), np.random.default_rng(4)
+    session = onnxruntime.InferenceSession(folder / "policy.onnx")
+    # also farther from the mean than statistics are believed, and one environment alone
+    for batch, wide in ((5, 1.0), (64, 30.0), (1, 0.0)):
+        seen = wide * rng.standard_normal((batch, policy.task.n_observations))
+        (found,) = session.run(None, {"observation": seen.astype(np.float32)})
+        np.testing.assert_allclose(found, policy(seen), atol=1e-5)
+
+
+def test_onnx_that_says_something_else_is_not_written(folder):
+    from jointgrad.rl.onnx_file import as_onnx, check_equal
+
+    policy = load_policy(folder)
+    other = dataclasses.replace(
+        policy, weights=dict(policy.weights) | {"statistics.mean": policy.weights["statistics.mean"] + 1}
+    )
+    with pytest.raises(ArithmeticError, match="is off by"):
+        check_equal(policy, as_onnx(other))
+
+
 def test_options_that_are_not_finite_come_back(tmp_path):
     from jointgrad.rl.policy_file import save_policy, shapes
 
@@ -280,3 +304,43 @@ def test_what_cannot_be_learned_is_said_in_one_line(tmp_path, capsys, arguments,
 def test_a_folder_without_a_policy(tmp_path, capsys):
     assert cli.main(["play", str(tmp_path)]) == 2
     assert "there is no policy" in capsys.readouterr().err
+
+
+# the page ------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_page_moves_the_robot_takes_commands_saves_and_ends(tmp_path):
+    from jointgrad.rl.live import LivePage
+
+    training, saved = prepared("go2", "shac", 0, SMALL, {}), []
+    page = LivePage(training.task, port=8190)
+    try:
+        page.save = lambda: saved.append(training.learner.updates)
+        page.press("forward", 1)
+        page.press("turning", -1)
+        assert (page.commands["forward"].value, page.commands["turning"].value) == (0.75, -0.2)
+        for _ in range(10):
+            page.press("sideways", 1)
+        assert page.commands["sideways"].value == 0.3  # the end of its range
+        is_on = page.told(5, [{"cpu_seconds": 1.0, "return_mean": 2.0, "env_steps": 32}], training.plain_policy)
+        assert is_on and page.policy.task is training.task and "32 actions" in page.said.content
+        while page.batch.now.age[0] < 5:
+            time.sleep(0.05)
+        assert page.batch.now.goal[0, :3].tolist() == [0.75, 0.3, -0.2]
+        page.ask_to_save()
+        page.end()
+        assert not page.told(6, [], training.plain_policy) and saved == [0]
+    finally:
+        page.stop()
+    assert page.cpu_seconds > 0
+
+
+def test_robots_of_their_own_come_several_times():
+    task = rl.make_task("hopper")
+    batch = DifferentiableBatch(task, 2, np.random.default_rng(3), rl.Randomisation(mass=0.4))
+    now = batch.now._replace(
+        **{n: getattr(batch.now, n).repeat_interleave(3, 0) for n in ("q", "qd", "action", "age", "goal")}
+    )
+    several = batch.layer.repeated(3).moved(now, torch.full((6, 3), 0.5))
+    once = batch.layer.moved(batch.now, torch.full((2, 3), 0.5))
+    assert torch.equal(several.q, once.q.repeat_interleave(3, 0)) and not torch.equal(once.qd[0], once.qd[1])

@@ -86,7 +86,7 @@ def rail(
     for axis, mass in zip(along, masses, strict=True):
         link = robot.add_link(f"{name}_{axis}_link", mass, inertia=(0.01 * mass,) * 3)
         place = turned(at, up) if parent is None else (0.0, 0.0, 0.0)
-        limit = dict(effort_limit=1e3, velocity_limit=1e3, limit=(-100.0, 100.0))
+        limit: dict[str, Any] = dict(effort_limit=1e3, velocity_limit=1e3, limit=(-100.0, 100.0))
         robot.add_joint(
             f"{name}_{axis}", "prismatic", parent, link.name, position=place, axis=turned(axes[axis], up), **limit
         )

@@ -3,31 +3,46 @@ needs when it runs, and has its line in COMMANDS."""
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any, Literal
 
 from .. import __version__
 from ..usage import UsageError, require
 from .checking import gradcheck, lint
 from .fitting import STALLED, identify
-from .learning import play, train
+from .learning import demo_dog, play, train
 from .measuring import bench
 from .viewing import replay, view
+from .walking import walk
 
 __all__ = ["COMMANDS", "STALLED", "main"]
 
 
-def demo(out: Path = Path("out/demo"), seed: int = 0, iterations: int = 25) -> int:
-    """Teach a robot arm to throw a ball onto a mark, and write a page on which to watch it; takes about a minute.
+def demo(
+    what: Literal["throw", "dog"] = "throw",
+    /,
+    out: Path = Path("out/demo"),
+    seed: int = 0,
+    iterations: int = 25,
+    seconds: float = 75.0,
+) -> int:
+    """Teach a robot arm to throw a ball onto a mark, and write a page on which to watch it; takes about a minute. Or watch a robot
+    dog learn to walk in the browser, and then tell it where to go by the keyboard.
 
     Args:
+        what: throw, or dog.
         out: Folder for the results.
-        seed: Of the random swings that it begins with.
-        iterations: At most so many improvements.
+        seed: Of the random swings that it begins with; of everything random.
+        iterations: Of the throw: at most so many improvements.
+        seconds: Of the dog: how long it learns, in seconds of the processor; compiling apart.
     """
-    require({"tyro": "tyro", "rich": "rich"}, "demo")
+    if what == "dog":
+        return demo_dog(out / "dog", seed, seconds)
+    require({"tyro": "tyro", "rich": "rich", "matplotlib": "matplotlib"}, "demo")
     from ..reproduce.demo import demonstrate
 
     return demonstrate(out, seed, iterations)
@@ -40,7 +55,7 @@ def reproduce() -> int:
 
 COMMANDS: dict[str, Callable[..., int]] = {
     "demo": demo, "view": view, "replay": replay, "lint": lint, "gradcheck": gradcheck, "reproduce": reproduce,
-    "identify": identify, "bench": bench, "train": train, "play": play,
+    "identify": identify, "bench": bench, "train": train, "play": play, "walk": walk,
 }  # fmt: skip
 
 
@@ -59,8 +74,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _answered(given: list[str]) -> int:
     """The exit code; what is wrong with the input is one line."""
+    if given == ["--version"]:
+        print(f"jointgrad {__version__}")
+        return 0
     try:
-        require({"tyro": "tyro"}, "demo")
         return _run(given)
     except BrokenPipeError:
         raise
@@ -72,16 +89,21 @@ def _answered(given: list[str]) -> int:
 
 
 def _run(arguments: list[str]) -> int:
-    import tyro
-
+    """By tyro, or, where that is not installed, by argparse."""
     if arguments[0] == "reproduce":
         from ..reproduce.commands import EXPERIMENTS
 
         about = "Published experiments, done again. `jointgrad reproduce NAME --help` says how long one takes."
-        return tyro.extras.subcommand_cli_from_dict(
-            EXPERIMENTS, prog="jointgrad reproduce", description=about, args=arguments[1:] or ["--help"]
-        )
-    description = (
-        f"jointgrad {__version__}: articulated robots in motion, with exact gradients through the whole of it."
-    )
-    return tyro.extras.subcommand_cli_from_dict(COMMANDS, prog="jointgrad", description=description, args=arguments)
+        return _parsed(EXPERIMENTS, "jointgrad reproduce", about, arguments[1:] or ["--help"])
+    about = f"jointgrad {__version__}: articulated robots in motion, with exact gradients through the whole of it."
+    return _parsed(COMMANDS, "jointgrad", about, arguments)
+
+
+def _parsed(commands: Any, prog: str, about: str, arguments: list[str]) -> int:
+    if importlib.util.find_spec("tyro") is None:
+        from .plain import run
+
+        return run(commands, prog, about, arguments)
+    import tyro
+
+    return tyro.extras.subcommand_cli_from_dict(commands, prog=prog, description=about, args=arguments)

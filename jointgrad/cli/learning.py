@@ -9,6 +9,8 @@ from typing import Any, Literal
 
 from ..usage import UsageError, require
 
+LEARN = ("torch", "safetensors", "onnx", "matplotlib")  # packages that learning needs
+
 
 def train(
     task: str,
@@ -21,6 +23,7 @@ def train(
     set: tuple[str, ...] = (),
     options: tuple[str, ...] = (),
     threads: int = 1,
+    live: bool = False,
     json: bool = False,
 ) -> int:
     """Learn a task by gradients through the simulation; writes the policy, its curve and a summary. A folder that holds a run of
@@ -38,17 +41,22 @@ def train(
         set: Settings of the method, such as horizon=16 rate=1e-3 (their names: docs/rl.md).
         options: Options of the task, such as limit=500 friction=0.6.
         threads: That the simulation may use.
+        live: Serve a page while it learns: the robot as it moves by now, the curve, buttons to pause, save and end.
         json: Print the summary as one JSON object.
     """
-    packages = {name: name for name in ("torch", "safetensors", "matplotlib")}
-    require(packages, "learn")
+    require({name: name for name in LEARN}, "learn")
     from json import dumps
 
     from ..rl.train import train as learn
 
     changes, chosen = _assignments("--set", set), _assignments("--options", options)
     say = functools.partial(print, file=sys.stderr if json else sys.stdout, flush=True)
-    said = learn(task, method, seconds, steps, seed, out, changes, chosen, threads, say=say)
+    page = _page(task, chosen, seed) if live else None
+    try:
+        said = learn(task, method, seconds, steps, seed, out, changes, chosen, threads, say=say, page=page)
+    finally:
+        if page is not None:
+            page.stop()
     print(dumps(said, indent=2) if json else f"{_played(said)}\nthe policy is in {out.resolve()}")
     return 130 if said["interrupted"] else 0
 
@@ -89,6 +97,24 @@ def play(
         said["replay"] = str(path)
     print(dumps(said, indent=2) if json else "\n".join([*_differences(said), _played(said), *_replay_hint(said)]))
     return 0
+
+
+def demo_dog(out: Path, seed: int, seconds: float) -> int:
+    require({name: name for name in LEARN}, "learn")
+    require({"viser": "viser"}, "view")
+    from ..rl.demo import demonstrate
+
+    return demonstrate(out, seed, seconds)
+
+
+def _page(task: str, options: dict[str, Any], seed: int) -> Any:
+    """A page on which to watch a task being learned."""
+    require({"viser": "viser"}, "view")
+    from ..rl.catalogue import make_task
+    from ..rl.live import LivePage
+    from ..rl.recipes import recipe
+
+    return LivePage(make_task(task, **{**recipe(task).options, **options}), seed=seed)
 
 
 def _assignments(name: str, given: tuple[str, ...]) -> dict[str, Any]:

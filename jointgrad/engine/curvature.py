@@ -43,14 +43,18 @@ def hessian_product(
     wrt: tuple[str, ...] = (),
     force: Any = None,
     step: float | None = None,
-    **options: Any,
+    hold: int = 1,
+    threads: int | None = None,
+    memory: int | str | None = None,
+    outputs: tuple[str, ...] = (),
 ) -> Product:
     """Hessian of a loss of a rollout times a direction; differences of exact gradients, not a second reverse.
 
     loss_bars gives the cotangents of the loss at a motion. along maps inputs (q, qd, u, force or names of parameters) to
     directions of their shape. wrt: inputs whose rows are wanted, by default those of `along`. step: how far to move along
-    the direction; by default eps^(1/5) of the size of what moves. options are those of rollout.
+    the direction; by default eps^(1/5) of the size of what moves. hold, threads, memory and outputs as in rollout.
     """
+    options = {"hold": hold, "threads": threads, "memory": memory, "outputs": outputs}
     checked_state(model, state)
     if not isinstance(along, Mapping):
         raise InputError(f"along must be a mapping from names of inputs to directions, but is {shown(along)}")

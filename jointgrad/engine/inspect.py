@@ -9,6 +9,7 @@ import numpy as np
 
 from ..model.arrays import FREE, SPHERICAL, Model, State
 from ..model.errors import InputError
+from ..model.tables import table
 from . import quantities
 from .contact_records import Contact, ContactTable, Problem, problem_of
 from .rollout import _check_values, _checked_inputs
@@ -87,6 +88,21 @@ class Inspection:
     def _state(self) -> State:
         self._inputs.check()
         return State(self._inputs.q, self._inputs.qd)
+
+    def __repr__(self) -> str:
+        many = f"{self._inputs.batch} states" if self._inputs.is_batched else "one state"
+        return f"Inspection({many} of {self.model!r}; ask for mass_matrix, bias, contacts, momentum, ...)"
+
+    def _repr_html_(self) -> str:
+        if self._inputs.is_batched:
+            return table(repr(self), [])
+        linear, angular = self.momentum
+        return table(repr(self), (
+            ("kinetic, potential energy (J)", f"{float(self.kinetic_energy):.6g}, {float(self.potential_energy):.6g}"),
+            ("centre of mass (m)", np.round(self.centre_of_mass, 6).tolist()),
+            ("momentum (kg m/s; kg m^2/s about the origin)", [np.round(x, 6).tolist() for x in (linear, angular)]),
+            ("contacts", "; ".join(f"{c.links[0]} on {c.links[1]}, {c.mode}" for c in self.contacts) or "none"),
+        ))  # fmt: skip
 
     def _public(self, array: np.ndarray) -> np.ndarray:
         return array if self._inputs.is_batched else array[0]

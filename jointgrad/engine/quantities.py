@@ -64,7 +64,6 @@ class Looker(Worker):
         self._stopped = LOOKS_SCHEMA.slots["at.is_stopped"]
         self._runs: dict[tuple[str, bool], Callable[[], None]] = {}
         self._without = ()
-        self.assembled_for = self._to_assemble = self.gauge = None
 
     def conclude(self) -> None:
         if self.assembled_for is None:

@@ -24,9 +24,11 @@ from ..model.arrays import PARAMS as NAMED_PARAMS
 from ..model.arrays import Compared, Model, State, checked_model
 from ..model.errors import InputError, SimulationError, UnsettledWarning, warn_caller
 from ..model.renamed import ByName
+from ..model.tables import table
 from .contact_records import source_names
 from .gradients import MEANINGS, Exact, Meaning
 from .gradients.segments import Bars
+from .hints import hint
 from .runtime import (
     CHUNK,
     Lent,
@@ -68,6 +70,19 @@ class Gradient(Compared):
     force: np.ndarray = None  # type: ignore[assignment]
     params: Mapping[str, np.ndarray] = field(default_factory=dict)
     report: Mapping[str, Any] = field(default_factory=dict)
+
+    def _rows(self) -> list[tuple[str, str]]:
+        """Shape and largest number of every cotangent that is there and not zero."""
+        found: dict[str, Any] = {name: getattr(self, name) for name in ("q", "qd", "u", "force")} | dict(self.params)
+        sizes = {name: float(np.abs(x).max(initial=0.0)) for name, x in found.items() if x is not None}
+        return [(name, f"{found[name].shape}, at most {size:.3g}") for name, size in sizes.items() if size]
+
+    def __repr__(self) -> str:
+        rows = self._rows()
+        return f"Gradient({'; '.join(f'{name} {said}' for name, said in rows[:8])}{' ...' if len(rows) > 8 else ''})"
+
+    def _repr_html_(self) -> str:
+        return table("Gradient: shapes and largest numbers", self._rows())
 
 
 NOTHING_TO_SETTLE = np.zeros((0, 3))
@@ -323,6 +338,7 @@ def rolled_out(
         if on_nan == "raise":
             raise SimulationError(_explanation(trajectory))
     if warns:
+        hint(model, inputs.q)
         _warn_of_sweeps(trajectory)
     if is_guarded:
         trajectory._inputs = inputs.guarded((trajectory._q[0], trajectory._qd[0]) if keep else None, u)
@@ -448,6 +464,22 @@ class Trajectory:
         self._outputs = empty_outputs(model, inputs, outputs)
         n_lanes = lanes_for(model, inputs.batch)
         self._pass("rollout", lambda: worker(model, n_lanes=n_lanes), self._describe_run)
+
+    def __repr__(self) -> str:
+        i, lost = self._inputs, int((self.status >= 0).sum())
+        many = f", {i.batch} environments" if i.is_batched else ""
+        frozen = f", {lost} of them frozen" if lost else ""
+        seconds = i.steps * float(np.ravel(self.model.params["world.dt"])[0])
+        return f"Trajectory({i.steps} steps, {seconds:.4g} s{many}{frozen}, nq={self.model.nq}, nv={self.model.nv})"
+
+    def _repr_html_(self) -> str:
+        last = self.last
+        return table(repr(self), (
+            ("of", repr(self.model)), ("q", (self.steps + 1, *last.q.shape)), ("qd", (self.steps + 1, *last.qd.shape)),
+            ("outputs", ", ".join(self._outputs) or "none asked for"),
+            ("fastest at the end", f"{np.abs(last.qd).max(initial=0.0):.3g}"),
+            ("to see it", "jg.view(model, motion), or motion.save('run.npz') and jointgrad replay"),
+        ))  # fmt: skip
 
     def _pass(self, kernel: str, lend: Lend, describe: Describe) -> None:
         """Run a kernel over this motion."""
@@ -659,7 +691,7 @@ class _Reverse:
         i, t = self.inputs, self.trajectory
         n_lanes = lanes_for(self.model, i.batch)
         t._pass("rollout_adjoint", lambda: worker(self.model, schedule=self.schedule, n_lanes=n_lanes), self.describe)
-        found: dict[str, np.ndarray] = {}
+        found: dict[str, Any] = {}
         if "state" in self.wrt:
             found["q"], found["qd"] = t._public(self.q0_bar, 0), t._public(self.qd0_bar, 0)
         if self.u_bar is not None:

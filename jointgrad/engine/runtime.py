@@ -63,6 +63,13 @@ def address(array: np.ndarray | None) -> int:
 class Worker:
     """One frame and the kernels that run on it."""
 
+    # parameters that this frame holds the assembly of, and those of which the next run will leave it
+    assembled_for: Any = None
+    _to_assemble: Any = None
+    # parameters whose addresses the call has; held, so that they stay where they are
+    _pointed_at: Any = None
+    gauge: Any = None
+
     def __init__(self, model: Model, n_lanes: int, parts: int, schedule: Schedule) -> None:
         tree = model.topology.tree
         rows = rows_of(tree, schedule.slots)
@@ -91,10 +98,6 @@ class Worker:
         self._full, self._stopped = SCHEMA.slots["touch.is_full"], SCHEMA.slots["at.is_stopped"]
         self._runs: dict[tuple[str, bool], Callable[[], None]] = {}
         self._without = unused_kernels(tree)
-        # parameters that this frame holds the assembly of, and those of which the next run will leave it
-        self.assembled_for: Any = None
-        self._to_assemble: Any = None
-        self.gauge: Any = None
 
     def integers(self, name: str) -> np.ndarray:
         """An integer array of the call, as a view."""
@@ -105,10 +108,10 @@ class Worker:
     def take_params(self, model: Model, dots: Mapping[str, np.ndarray] | None = None) -> None:
         """Point the call at the model's parameters; assemble them unless this frame has already."""
         shared = model.batch is None
-        if self.assembled_for is model.params and shared and dots is None:
-            self.set(assemble=DONE)
+        if self._pointed_at is model.params and dots is None:
+            self.set(assemble=(DONE if self.assembled_for is model.params else ONCE) if shared else EACH_PACK)
             return
-        self.assembled_for = None
+        self.assembled_for, self._pointed_at = None, model.params if dots is None else None
         arrays = [model.params[name] for name in NAMED_PARAMS]
         self.integers("param")[:] = [address(a) for a in arrays]
         self.integers("param_stride")[:] = [
@@ -226,7 +229,9 @@ def checked(
     """A float64 array of the given shape (words stand for any size), else one clear error. Values are not looked at."""
     array = value if type(value) is np.ndarray else as_array(name, value)
     if array.dtype != np.float64:
-        raise InputError(f"{name} has dtype {array.dtype}, but must be float64: pass {name}.astype(float)")
+        if array.dtype.kind not in "fiu":
+            raise InputError(f"{name} has dtype {array.dtype}, but must hold real numbers: pass {name}.astype(float)")
+        array = array.astype(np.float64)
     if array.shape != shape and not _fits(array.shape, shape):
         wanted = "(" + ", ".join(map(str, shape)) + ("," if len(shape) == 1 else "") + ")"
         more = hint(array.shape) if hint else ""

@@ -10,6 +10,7 @@ import numpy as np
 from ..model.arguments import check_flag, checked_count, default_threads, shown
 from ..model.arrays import Model, State, checked_model
 from ..model.errors import InputError
+from .hints import hint
 from .rollout import Trajectory, check_options, known_motion, rolled_out
 from .runtime import (
     CHUNK,
@@ -113,6 +114,7 @@ class Simulation:
         check_quaternions(self.model, q)
         self._q[...], self._qd[...] = q, qd
         self.steps = 0
+        hint(self.model, self._q)
         if self._record is not None:
             self._record.forget()
 

@@ -19,6 +19,7 @@ from .ranges import LONGEST, SHORTEST, highest_values, parameters_with, unit
 from .renamed import ByName, current, with_current_names
 from .rotations import rotation
 from .rows import own_names, row_name, with_rows
+from .tables import listed, table
 
 # joint kinds as the engine knows them; planar and universal joints are chains of these
 FIXED, REVOLUTE, PRISMATIC, SPHERICAL, FREE = range(5)
@@ -222,7 +223,17 @@ class Model:
 
     def __repr__(self) -> str:
         t = self.topology.tree
-        return f"Model({t['n_links']} links, nq={self.nq}, nv={self.nv}, nu={self.nu}, dt={self.params['world.dt']})"
+        dt = np.ravel(self.params["world.dt"])[0]
+        own = "" if self.batch is None else f", parameters of {self.batch} environments"
+        touch = f", {t['n_pairs']} pairs that touch" if t["n_pairs"] else ""
+        return f"Model({t['n_links']} links, nq={self.nq}, nv={self.nv}, nu={self.nu}, dt={dt}{touch}{own})"
+
+    def _repr_html_(self) -> str:
+        return table(repr(self), (
+            ("links", listed(self.link_names)), ("coordinates", listed(self.topology.dof_names)),
+            ("actuators", listed(self.actuator_names)), ("pairs that touch", listed(self.pair_names)),
+            ("sites", listed(self.topology.sites)), ("environments", self.batch or "any number"),
+        ))  # fmt: skip
 
     def link(self, name: str) -> int:
         """Row of a link in link.* parameters, outputs and outside forces."""

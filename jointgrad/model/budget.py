@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import dataclasses
+import inspect
 import os
 from collections.abc import Iterator
 from typing import Any
@@ -61,6 +62,11 @@ def budget(**larger: float) -> Iterator[Budget]:
         yield present()
     finally:
         _raised.reset(token)
+
+
+budget.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+    [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=getattr(Budget, name)) for name in NAMES]
+)
 
 
 def present() -> Budget:

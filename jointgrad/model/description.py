@@ -5,16 +5,20 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .arguments import shown
 from .constraints import Constraint
 from .errors import ModelError
+from .laws import Impulse, Law
 from .names import unknown
 from .ranges import ACTUATORS, BASES, ROLES, SHAPES, check_word
 from .ranges import JOINTS as KINDS
+
+if TYPE_CHECKING:
+    from .arrays import Model
 
 INFINITE = (-float("inf"), float("inf"))
 
@@ -168,19 +172,71 @@ class Description:
             inertia = (inertia[0], 0.0, 0.0, inertia[1], 0.0, inertia[2])
         return self._add(self.links, "link", Link(name, mass, com, inertia))
 
-    def add_joint(self, name: str, kind: str, parent: str | None, child: str, **options) -> Joint:
-        """Hold a link to its parent (None: the world); options are fields of a Joint."""
+    def add_joint(
+        self,
+        name: str,
+        kind: str,
+        parent: str | None,
+        child: str,
+        *,
+        position: Sequence[float] = (0.0, 0.0, 0.0),
+        orientation: Sequence[float] = (1.0, 0.0, 0.0, 0.0),
+        axis: Sequence[float] = (0.0, 0.0, 1.0),
+        second_axis: Sequence[float] = (0.0, 1.0, 0.0),
+        damping: float = 0.0,
+        stiffness: float = 0.0,
+        armature: float = 0.0,
+        rest: float | Sequence[float] | None = None,
+        initial: float | Sequence[float] | None = None,
+        friction: float = 0.0,
+        limit: Sequence[float] = INFINITE,
+        anchor: Sequence[float] = (0.0, 0.0, 0.0),
+        mimic: tuple[str, float, float] | None = None,
+        effort_limit: float = float("inf"),
+        velocity_limit: float = float("inf"),
+    ) -> Joint:
+        """Hold a link to its parent (None: the world). kind: revolute, continuous, prismatic, spherical, universal, planar, free or
+        fixed. Placed at position (m) and orientation (w x y z) of the parent's frame; axis in the joint's own. damping (N m s/rad,
+        N s/m), stiffness (N m/rad, N/m), armature (kg m^2, kg), dry friction (N m, N), limit (low, high; rad, m); `help(Joint)`
+        has the rest."""
         check_word(f'joint "{name}"', "kind", kind, KINDS)
-        return self._add(self.joints, "joint", Joint(name, kind, parent, child, **options))
+        given = {k: v for k, v in locals().items() if k != "self"}
+        return self._add(self.joints, "joint", Joint(**given))
 
-    def add_tendon(self, name: str, terms: Sequence[tuple], **options) -> Tendon:
-        """A sum of joint coordinates, as (joint, coefficient) pairs; options are fields of a Tendon."""
-        return self._add(self.tendons, "tendon", Tendon(name, terms, **options))
+    def add_tendon(
+        self,
+        name: str,
+        terms: Sequence[tuple],
+        *,
+        stiffness: float = 0.0,
+        damping: float = 0.0,
+        rest: Sequence[float] = (0.0, 0.0),
+    ) -> Tendon:
+        """A sum of joint coordinates, as (joint, coefficient) pairs, that is pulled at as one: by a spring (stiffness N/m, slack
+        while the length is within rest, m), damping (N s/m), and actuators."""
+        return self._add(self.tendons, "tendon", Tendon(name, terms, stiffness, damping, rest))
 
-    def add_actuator(self, name: str, joint: str = "", kind: str = "torque", **options) -> Actuator:
-        """A control of a joint, or of a tendon (tendon=...); options are fields of an Actuator."""
+    def add_actuator(
+        self,
+        name: str,
+        joint: str = "",
+        kind: str = "torque",
+        *,
+        gain: float = 1.0,
+        damping: float = 0.0,
+        bias: Sequence[float] = (0.0, 0.0, 0.0),
+        gear: float = 1.0,
+        control_limit: Sequence[float] = INFINITE,
+        force_limit: Sequence[float] = INFINITE,
+        component: int = 0,
+        tendon: str = "",
+    ) -> Actuator:
+        """A control of a joint, or of a tendon. kind: "torque" pushes with gain u, "position" and "velocity" serve u (rad, rad/s;
+        m, m/s) with gain and damping, "damper" brakes with gain u. force = ... + bias[0] + bias[1] position + bias[2] speed, within
+        force_limit (N m, N), through the gear."""
         check_word(f'actuator "{name}"', "kind", kind, ACTUATORS)
-        return self._add(self.actuators, "actuator", Actuator(name, joint, kind, **options))
+        given = {k: v for k, v in locals().items() if k != "self"}
+        return self._add(self.actuators, "actuator", Actuator(**given))
 
     def link(self, name: str) -> Link:
         """The link of this name, to read or to change."""
@@ -202,17 +258,35 @@ class Description:
         """Another robot that is described alike."""
         return _copied(self)
 
-    def compile(self, dt: float | None = None, gravity=None, density=None, viscosity=None, **options):
-        """This robot alone in a world, ready to run. What is not given comes from the file the robot came from, else it is
-        that of a World."""
+    def compile(
+        self,
+        dt: float | None = None,
+        gravity: Sequence[float] | None = None,
+        density: float | None = None,
+        viscosity: float | None = None,
+        integrator: str | None = None,
+        unphysical: str = "error",
+        contact: Law | None = Impulse(),  # noqa: B008, a frozen value
+        constraints: bool = True,
+        max_contacts: int | None = None,
+    ) -> Model:
+        """This robot alone in a world, ready to run: time step dt (s), gravity (m/s^2), density (kg/m^3) and viscosity (Pa s) of
+        what is around it, and the rest as in `World.compile`. What is not given comes from the file the robot came from, else it
+        is that of a World."""
         from .world import World
 
-        given = {"dt": dt, "gravity": gravity, "density": density, "viscosity": viscosity}
+        given: dict[str, Any] = {"dt": dt, "gravity": gravity, "density": density, "viscosity": viscosity}
         names = {"dt": "timestep"}
         chosen = {k: self.options.get(names.get(k, k)) if v is None else v for k, v in given.items()}
         world = World(**{k: v for k, v in chosen.items() if v is not None})
         world.add(self)
-        return world.compile(**options)
+        return world.compile(
+            integrator=integrator,
+            unphysical=unphysical,
+            contact=contact,
+            constraints=constraints,
+            max_contacts=max_contacts,
+        )
 
     @staticmethod
     def _add(table, kind, item):

@@ -32,6 +32,10 @@ class UnsettledWarning(UserWarning):
     """Contacts were not solved by the sweeps that they were given."""
 
 
+class HintWarning(UserWarning):
+    """Something that runs, and is probably not what was meant. Its message begins with a name, by which it is silenced."""
+
+
 def warn_caller(message: str, category: type[Warning]) -> None:
     """A warning that points to the line of the user's code, however many of our own functions are between."""
     package, frame, level = __name__.partition(".")[0], sys._getframe(1), 2

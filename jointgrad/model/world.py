@@ -13,18 +13,18 @@ from .arrays import INTEGRATORS, Model
 from .bodies import terrain_data
 from .budget import excess
 from .checks import check_link, check_names, warn_of_units
-from .contact_pairs import PAIR_OPTIONS, Default, Rule
+from .contact_pairs import Default, Rule
 from .description import Description, Shape
 from .errors import ModelError, UnsupportedWarning, warn_caller
 from .inertias import check_inertias, check_moving_mass
 from .laws import Impulse, Law, Spring
 from .massless import with_mass
 from .meshes import with_pieces
-from .names import unknown
 from .parts import PlacedRobot, WorldParts, add_robot
 from .ranges import BASES, Number, check_form, check_word, numbers, unit_quaternion
 from .recipe import Recipe
 from .renamed import with_current_names
+from .tables import table
 from .topology import Plan, bodies_of, params_of, start_of, topology_of
 
 
@@ -44,6 +44,17 @@ class World:
         self.density, self.viscosity = density, viscosity
         self.placed: list[PlacedRobot] = []
         self.rules: list[Rule] = []
+
+    def __repr__(self) -> str:
+        robots = ", ".join(f'"{p.prefix.rstrip("/") or p.robot.name}"' for p in self.placed[:6])
+        more = f" and {len(self.placed) - 6} more" if len(self.placed) > 6 else ""
+        links = sum(len(p.robot.links) for p in self.placed)
+        return f"World({robots or 'empty'}{more}: {links} links, dt={self.dt:g} s)"
+
+    def _repr_html_(self) -> str:
+        names = [p.prefix.rstrip("/") or p.robot.name for p in self.placed]
+        rows = [f"{p.robot!r} at {np.round(p.position, 6).tolist()}, {p.base}" for p in self.placed]
+        return table(repr(self), zip(names, rows, strict=True))
 
     def add(
         self,
@@ -99,22 +110,42 @@ class World:
         ground.add_link(name).shapes.append(shape)
         return self.add(ground, position=position)
 
-    def pair(self, first: str, second: str, contact: Any = Default, **options: float) -> World:
+    def pair(
+        self,
+        first: str,
+        second: str,
+        contact: Any = Default,
+        *,
+        friction: float | None = None,
+        torsion: float | None = None,
+        rolling: float | None = None,
+        restitution: float | None = None,
+        baumgarte: float | None = None,
+        compliance: float | None = None,
+        softness: float | None = None,
+        margin: float | None = None,
+        max_push_out_speed: float | None = None,
+        stiffness: float | None = None,
+        damping: float | None = None,
+        exponent: float | None = None,
+        static_friction: float | None = None,
+        transition: float | None = None,
+        stabilisation: float | None = None,
+        push_limit: float | None = None,
+    ) -> World:
         """Say how two shapes touch, by the names of shapes or links (patterns such as "dog/*" allowed); the last word counts.
 
-        contact: a law, or None for pairs that shall not touch. Options: friction, torsion, rolling (m), restitution,
-        baumgarte, compliance, margin (m), max_push_out_speed (m/s), softness (1/kg; compliance, a pure number, is to be preferred);
-        stiffness, damping, exponent, static_friction, transition of springs.
+        contact: a law, or None for pairs that shall not touch. What is None stays as it is. friction, torsion and rolling (m),
+        restitution (0 to 1), baumgarte, compliance (a pure number), softness (1/kg; compliance is to be preferred), margin (m),
+        max_push_out_speed (m/s); of springs stiffness, damping, exponent, static_friction, transition (m/s). stabilisation and
+        push_limit are old names of baumgarte and max_push_out_speed.
         """
+        said = {k: v for k, v in locals().items() if k not in ("self", "first", "second", "contact")}
+        options = {k: v for k, v in said.items() if v is not None}
         for which, name in (("first", first), ("second", second)):
             if not isinstance(name, str):
                 raise ModelError(f"{which} of a pair is the name of a link or shape, but is {shown(name)}")
         options = with_current_names(options)
-        for option in options:
-            if option not in PAIR_OPTIONS:
-                raise ModelError(
-                    f"of a pair {unknown('option', option, PAIR_OPTIONS)} (they are {', '.join(PAIR_OPTIONS)})"
-                )
         check_form("pair", f'the pair "{first}", "{second}"', options)
         _check_law(contact)
         self.rules.append(Rule(first, second, contact, {k: float(v) for k, v in options.items()}))

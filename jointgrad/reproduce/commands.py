@@ -309,6 +309,37 @@ def transplant(
     return _kept_run(lambda: transplant.reproduce(plan, out, print), out)
 
 
+def mpc_imitation(
+    robot: Literal["laikago", "a1", "go2"] = "laikago",
+    out: Path | None = None,
+    transitions: int = 10_000,
+    hidden: tuple[int, ...] = (192, 192),
+    rounds: int = 3,
+    walks: int = 20,
+    seed: int = 0,
+) -> int:
+    """A network imitates the walking controller, then learns from its own walks (NeuralSim, section V-E): falls, errors, power and
+    latency of teacher and pupils, here and in MuJoCo; about half an hour of one core.
+
+    Args:
+        robot: Which one walks.
+        out: Folder for the results; unless said, out/mpc_imitation_ROBOT.
+        transitions: Moments that the solver labels; a third as many in each round of DAgger.
+        hidden: Widths of the layers; NeuralSim's released network has 192 192 192.
+        rounds: Of DAgger.
+        walks: Of 20 s, that judge each controller.
+        seed: Of commands, pushes and first weights.
+    """
+    require({"torch": "torch", "matplotlib": "matplotlib"}, "learn")
+    require({"proxsuite": "proxsuite", "osqp": "osqp", "scipy": "scipy"}, "mpc")
+    require({"mujoco": "mujoco-core"}, "optimize")
+    from .mpc_imitation import Settings, run
+
+    folder = out or Path(f"out/mpc_imitation_{robot}")
+    settings = Settings(robot, transitions, hidden, rounds, walks=walks, seed=seed)
+    return _kept_run(lambda: run(settings, folder), folder)
+
+
 EXPERIMENTS: dict[str, Callable[..., int]] = {
     "pendulum": pendulum,
     "throw": throw,
@@ -324,6 +355,7 @@ EXPERIMENTS: dict[str, Callable[..., int]] = {
     "pendulum-rl": pendulum_rl,
     "ant-rl": ant_rl,
     "transplant": transplant,
+    "mpc-imitation": mpc_imitation,
 }
 
 

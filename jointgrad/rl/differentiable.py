@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from ..engine.rollout import LOADS
+from ..model.arrays import Model
 from ..torch import Simulator
 from .task import Moment, Step, Task
 
@@ -25,7 +27,13 @@ class DifferentiableTask:
         on_nan: str = "raise",
     ) -> None:
         self.task, self.params = task, params
-        self.simulator = Simulator(task.model, threads=threads, on_nan=on_nan)
+        self._options: dict[str, Any] = {"threads": threads, "on_nan": on_nan}
+        self.use(task.model)
+
+    def use(self, model: Model) -> None:
+        """Move robots of this model from now on: parameters that need no gradient are cheaper there than in `params`, which are
+        checked at every step."""
+        self.simulator = Simulator(model, **self._options)
 
     def start(self, rng: np.random.Generator, batch: int, ease: float = 0.0) -> Moment:
         """Where episodes begin, in float64."""
@@ -51,6 +59,10 @@ class DifferentiableTask:
         found = copy.copy(self)
         if self.params is not None:
             found.params = {name: x.repeat_interleave(times, 0) for name, x in self.params.items()}
+        model = self.simulator.model
+        if model.batch is not None:
+            own = {name: np.repeat(x, times, 0) for name, x in model.params.items() if not model.is_shared(name)}
+            found.use(model.with_params({**model.params, **own}, times * model.batch))
         return found
 
     def observe(self, now: Moment) -> Tensor:
@@ -58,11 +70,15 @@ class DifferentiableTask:
 
     def step(self, before: Moment, action: Tensor) -> Step:
         """Hold actions (batch, nu) until the next are due."""
+        task, now = self.task, self.moved(before, action)
+        return Step(now, task.observe(now), task.reward(before, now), task.fallen(now))
+
+    def moved(self, before: Moment, action: Tensor) -> Moment:
+        """The moment after actions (batch, nu) were held: a step that looks at nothing yet."""
         task = self.task
         action = action.to(before.q.dtype)
         motion = self.simulator.rollout(
             before.q, before.qd, action[None], hold=task.hold, params=self.params, outputs=task.outputs, only_last=True
         )
         outputs = {name: motion.outputs[name][-1] for name in task.outputs}
-        now = Moment(motion.q, motion.qd, action, before.age + 1, outputs, before.goal)
-        return Step(now, task.observe(now), task.reward(before, now), task.fallen(now))
+        return Moment(motion.q, motion.qd, action, before.age + 1, outputs, before.goal)

@@ -21,7 +21,9 @@ from .catalogue import make_task
 from .task import Task
 
 FORMAT = "jointgrad policy 1"
-WEIGHTS, ABOUT = "policy.safetensors", "policy.json"
+WEIGHTS, ABOUT, ONNX = "policy.safetensors", "policy.json", "policy.onnx"
+# added to variances, as the network does that learned; and how many deviations an observation may be from the mean
+EPSILON, NORM_EPSILON, FARTHEST = 1e-4, 1e-5, 10.0
 # the most that is believed: characters of the JSON, hidden layers and their width, numbers among the options
 TEXT, LAYERS, WIDTH, MOST = 1_000_000, 8, 4096, 10_000
 
@@ -37,8 +39,8 @@ class PlainPolicy:
 
     def __call__(self, seen: np.ndarray) -> np.ndarray:
         w = self.weights
-        scale = np.sqrt(w["statistics.variance"] + np.float32(1e-4))
-        x = np.clip((seen.astype(np.float32) - w["statistics.mean"]) / scale, -10.0, 10.0)
+        scale = np.sqrt(w["statistics.variance"] + np.float32(EPSILON))
+        x = np.clip((seen.astype(np.float32) - w["statistics.mean"]) / scale, -FARTHEST, FARTHEST)
         for k in range(self.n_hidden):
             x = self._hidden(x, 3 * k)
         last = 3 * self.n_hidden
@@ -50,7 +52,7 @@ class PlainPolicy:
         w = self.weights
         x = x @ w[f"layers.{k}.weight"].T + w[f"layers.{k}.bias"]
         x = np.where(x > 0.0, x, np.expm1(np.minimum(x, 0.0)))
-        x = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + np.float32(1e-5))
+        x = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + np.float32(NORM_EPSILON))
         return x * w[f"layers.{k + 2}.weight"] + w[f"layers.{k + 2}.bias"]
 
 
@@ -66,8 +68,10 @@ def shapes(n_seen: int, hidden: Sequence[int], n_actions: int) -> dict[str, tupl
 
 
 def save_policy(folder: Path, task: Task, weights: Mapping[str, np.ndarray], hidden: Sequence[int]) -> None:
-    """Write policy.safetensors and policy.json."""
+    """Write policy.safetensors, policy.json and policy.onnx."""
     from safetensors.numpy import save_file
+
+    from .onnx_file import write_onnx
 
     wanted = shapes(task.n_observations, hidden, task.model.nu)
     about = {
@@ -77,6 +81,9 @@ def save_policy(folder: Path, task: Task, weights: Mapping[str, np.ndarray], hid
     with writing(folder):
         save_file({name: np.ascontiguousarray(weights[name], np.float32) for name in wanted}, folder / WEIGHTS)
         (folder / ABOUT).write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
+    write_onnx(
+        PlainPolicy(task, {name: np.asarray(weights[name], np.float32) for name in wanted}, len(hidden)), folder / ONNX
+    )
 
 
 def own_options(task: Task) -> dict[str, Any]:

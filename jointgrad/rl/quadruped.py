@@ -82,12 +82,15 @@ class Quadruped(Task):
 
     def goals(self, rng: np.random.Generator, batch: int, ease: float = 0.0) -> np.ndarray:
         # a trot on the spot is learned first: asked for speed before it can step, a dog learns to stand
-        ranges = (1.0 - ease) * np.array([self.forward, self.sideways, self.turning])
+        ranges = (1.0 - ease) * np.array([*self.goal_ranges().values()])
         where, corner = rng.random((batch, 3)), rng.integers(0, 2, (batch, 3))
         kind, phase = rng.random((batch, 1)), rng.random((batch, 1))
         share = np.where(kind < self.extreme, corner, where)
         command = ranges[:, 0] + share * (ranges[:, 1] - ranges[:, 0])
         return np.concatenate((np.where(kind > 1.0 - self.standing, 0.0, command), phase), axis=1)
+
+    def goal_ranges(self) -> dict[str, tuple[float, float]]:
+        return {"forward": self.forward, "sideways": self.sideways, "turning": self.turning}
 
     # what it sees -------------------------------------------------------------------------------------------------------
 
@@ -95,8 +98,9 @@ class Quadruped(Task):
         """Velocities of the body and the direction of down in its own frame, the command, angles, rates, last action, clock,
         and how high it stands."""
         xp, angle = namespace(now.q), self._angle(now)[..., None]
+        speed, down = self._felt(now)
         parts = (
-            _in_body(now.q, now.qd[..., :3]), 0.25 * now.qd[..., 3:6], self._down(now.q), now.goal[..., COMMANDS],
+            speed, 0.25 * now.qd[..., 3:6], down, now.goal[..., COMMANDS],
             now.q[..., 7:] - like(now.q, self._rest), 0.05 * now.qd[..., 6:], now.action, xp.sin(angle), xp.cos(angle),
             10.0 * (now.q[..., 2:3] - self.height),
         )  # fmt: skip
@@ -107,19 +111,22 @@ class Quadruped(Task):
         age = now.age + 0 * now.q[..., 0]
         return 2 * np.pi * (self.clock * self.control_dt * age + now.goal[..., PHASE])
 
-    @property
+    @functools.cached_property
     def _rest(self) -> np.ndarray:
         return self.model.initial_state().q[7:]
 
     @staticmethod
-    def _down(q: Array) -> Array:
-        return _in_body(q, 0 * q[..., :3] + like(q, [0.0, 0.0, -1.0]))
+    def _felt(now: Moment) -> tuple[Array, Array]:
+        """Velocity of the base and the direction of down, in its own axes."""
+        xp, v = namespace(now.q), now.qd[..., :3]
+        both = _in_body(now.q[..., None, :], xp.stack((v, 0 * v + like(v, [0.0, 0.0, -1.0])), axis=-2))
+        return both[..., 0, :], both[..., 1, :]
 
     # what it is paid for ------------------------------------------------------------------------------------------------
 
     def terms(self, before: Moment, now: Moment) -> dict[str, Array]:
         xp, command = namespace(now.q), now.goal[..., COMMANDS]
-        speed = _in_body(now.q, now.qd[..., :3])
+        speed, down = self._felt(now)
         missed = sum_of_squares(speed[..., :2] - command[..., :2])
         turned = (now.qd[..., 5] - command[..., 2]) ** 2
         return {
@@ -127,7 +134,7 @@ class Quadruped(Task):
             "reward_turn": 0.8 * xp.exp(-4.0 * turned),
             "reward_survive": 0.5 + 0 * missed,
             "reward_bounce": -(speed[..., 2] ** 2) - 0.05 * sum_of_squares(now.qd[..., 3:5]),
-            "reward_upright": -2.0 * sum_of_squares(self._down(now.q)[..., :2]),
+            "reward_upright": -2.0 * sum_of_squares(down[..., :2]),
             "reward_height": -20.0 * (now.q[..., 2] - self.height) ** 2,
             "reward_effort": -0.6 * sum_of_squares(self._torques(now) / like(now.q, self._strength)),
             "reward_smooth": -0.02 * sum_of_squares(now.action - before.action),
@@ -139,7 +146,7 @@ class Quadruped(Task):
         target = like(now.q, self._rest) + self.reach * now.action
         return self.stiffness * (target - now.q[..., 7:]) - self.damping * now.qd[..., 6:]
 
-    @property
+    @functools.cached_property
     def _strength(self) -> float:
         """A torque that counts as large, N m: weight times a tenth of the height of the body, for four legs."""
         return 9.81 * float(self.model.params["link.mass"].sum()) * self.height
@@ -161,7 +168,7 @@ class Quadruped(Task):
     def fallen(self, now: Moment) -> Array:
         xp = namespace(now.q)
         is_finite = xp.all(xp.isfinite(xp.concat((now.q, now.qd), axis=-1)), axis=-1)
-        is_up = (now.q[..., 2] > 0.6 * self.height) & (self._down(now.q)[..., 2] < -0.6)
+        is_up = (now.q[..., 2] > 0.6 * self.height) & (self._felt(now)[1][..., 2] < -0.6)
         return ~(is_finite & is_up)
 
     def measures(self, before: Moment, now: Moment) -> dict[str, Array]:

@@ -83,6 +83,10 @@ class Task:
         first, 0 for the whole task."""
         return np.zeros((batch, self.n_goals))
 
+    def goal_ranges(self) -> dict[str, tuple[float, float]]:
+        """Lowest and highest of the first parts of a goal, by name: what a hand may command. Nothing, unless a task says so."""
+        return {}
+
     def observe(self, now: Moment) -> Array:
         """What a policy sees, (batch, n)."""
         raise NotImplementedError

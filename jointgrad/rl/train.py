@@ -19,9 +19,10 @@ from safetensors.torch import load_file, save_file
 from ..model.arguments import checked_count, checked_number, reading, writing
 from ..model.errors import InputError
 from .catalogue import make_task
+from .live import LivePage
 from .methods import Method, checkpoint, method_named
 from .play import Episodes, episodes
-from .policy_file import own_options, save_policy
+from .policy_file import PlainPolicy, own_options, save_policy
 from .randomise import randomisation
 from .recipes import recipe
 from .task import Task
@@ -47,7 +48,7 @@ class Training:
         self.task, self.learning, self.settings, self.seed, self.shares = task, learning, settings, seed, shares
         self.method, self.threads = method, threads
         self.learner = self._learner()
-        self.rows: list[dict[str, float]] = []
+        self.rows: list[dict[str, Any]] = []
         self.seconds = self.cpu_seconds = 0.0
         self.best, self.best_return = self._weights(), -np.inf
         self._since: list[dict[str, float]] = []
@@ -68,23 +69,30 @@ class Training:
         episodes(self.task, self.learner.policy, 1, LOOK).motion(1)
         return time.perf_counter() - began
 
-    def run(self, seconds: float | None, steps: int | None, say: Callable[[str], None]) -> None:
-        """Update until the processor was busy for so many seconds, or so many actions were tried."""
+    def run(
+        self, seconds: float | None, steps: int | None, say: Callable[[str], None], page: LivePage | None = None
+    ) -> None:
+        """Update until the processor was busy for so many seconds, or so many actions were tried, or it is ended on its page."""
         before = self.seconds, self.cpu_seconds
         began, busy = time.perf_counter(), time.process_time()
+        if not self.rows:
+            say(self._look())  # what it can do before it has learned anything
         while (seconds is None or self.cpu_seconds < seconds) and (steps is None or self.env_steps < steps):
             self._since.append(self.learner.update())
             if self.learner.updates % self.settings.every == 0:
                 say(self._look())
             self.seconds = before[0] + time.perf_counter() - began
-            self.cpu_seconds = before[1] + time.process_time() - busy
+            shown = 0.0 if page is None else page.cpu_seconds  # to show it is not to learn
+            self.cpu_seconds = before[1] + time.process_time() - busy - shown
+            if page is not None and not page.told(self.learner.updates, self.rows, self.plain_policy):
+                return
 
     def _look(self) -> str:
         """Let the policy play; keep it if it is the best so far. A line that says how it is."""
         found = episodes(self.learning, self.learner.policy, self.settings.tried, LOOK, threads=self.threads).summary()
         if found["return_mean"] > self.best_return:
             self.best, self.best_return = self._weights(), found["return_mean"]
-        means = {name: float(np.mean([one[name] for one in self._since])) for name in self._since[0]}
+        means = {name: float(np.mean([one[name] for one in self._since])) for name in (self._since or [{}])[0]}
         self._since = []
         clock = (self.learner.updates, self.env_steps, self.cpu_seconds, self.seconds)
         looked = (found["return_mean"], found["distance_mean"], found["falls"])
@@ -97,6 +105,11 @@ class Training:
     def _weights(self) -> dict[str, torch.Tensor]:
         return copy.deepcopy(self.learner.policy.state_dict())
 
+    def plain_policy(self) -> PlainPolicy:
+        """The policy as it is now, apart from the one that goes on learning."""
+        weights = {name: x.numpy().copy() for name, x in self.learner.policy.state_dict().items()}
+        return PlainPolicy(self.task, weights, len(self.settings.actor))
+
     def policy(self) -> Any:
         """What is to be played: the best that was looked at, or the last if that is better."""
         now = episodes(self.learning, self.learner.policy, self.settings.tried, LOOK, threads=self.threads).summary()
@@ -106,6 +119,18 @@ class Training:
         return policy
 
     # files --------------------------------------------------------------------------------------------------------------
+
+    def save_all(self, folder: Path) -> None:
+        """The checkpoint, and the policy that would be played."""
+        self.save(folder)
+        self.save_policy(folder)
+
+    def save_policy(self, folder: Path) -> Any:
+        """Write what is to be played, and return it."""
+        policy = self.policy()
+        weights = {n: x.numpy() for n, x in policy.state_dict().items()}
+        save_policy(folder, self.task, weights, self.settings.actor)
+        return policy
 
     def about(self) -> dict[str, Any]:
         """What a checkpoint must agree with."""
@@ -146,9 +171,10 @@ class Training:
 
 def train(
     name: str, method: str, seconds: float | None, steps: int | None, seed: int, out: Path, changes: Mapping[str, Any],
-    options: Mapping[str, Any], threads: int = 1, count: int = 64, say: Callable[[str], None] = print,
+    options: Mapping[str, Any], threads: int = 1, count: int = 64, say: Callable[[str], None] = print, page: LivePage | None = None,
 ) -> dict[str, Any]:  # fmt: skip
-    """Learn a task and write policy.safetensors, policy.json, curve.csv, curve.png, summary.json and a checkpoint."""
+    """Learn a task and write policy.safetensors, policy.json, policy.onnx, curve.csv, curve.png, summary.json and a checkpoint.
+    page: on which it can be watched."""
     _check_limits(seconds, steps, seed)
     training = prepared(name, method, seed, changes, options, threads)
     with writing(out):
@@ -157,17 +183,17 @@ def train(
         say(f"going on in {out} after {training.env_steps:,} steps and {training.cpu_seconds:.1f} s")
     compiling = training.warm_up()
     say(f"ready after {compiling:.1f} s")
+    if page is not None:
+        page.save = lambda: training.save_all(out)
     is_interrupted = False
     try:
-        training.run(seconds, steps, say)
+        training.run(seconds, steps, say, page)
     except KeyboardInterrupt:
         # an update may be half done: the checkpoint on disk stays
         is_interrupted = True
     else:
         training.save(out)
-    policy = training.policy()
-    weights = {n: x.numpy() for n, x in policy.state_dict().items()}
-    save_policy(out, training.task, weights, training.settings.actor)
+    policy = training.save_policy(out)
     played = episodes(training.task, policy, count, FINAL, threads=threads)
     said = _summary(training, method, compiling, played) | {"interrupted": is_interrupted}
     _write(out, training, said)
@@ -216,14 +242,15 @@ def _summary(training: Training, method: str, compiling: float, played: Episodes
 def _write(out: Path, training: Training, said: Mapping[str, Any]) -> None:
     with writing(out):
         with open(out / CURVE, "w", newline="", encoding="utf-8") as file:
-            table = csv.DictWriter(file, list(training.rows[0]) if training.rows else [*CLOCK, *LOOKED])
+            # the first look has no numbers of the method yet
+            table = csv.DictWriter(file, list(training.rows[-1]))
             table.writeheader()
             table.writerows(training.rows)
         (out / SUMMARY).write_text(json.dumps(said, indent=2) + "\n", encoding="utf-8")
         draw(training.rows, out / PICTURE, training.task.name)
 
 
-def draw(rows: list[dict[str, float]], path: Path, title: str) -> None:
+def draw(rows: list[dict[str, Any]], path: Path, title: str) -> None:
     """The return of episodes over the seconds of learning."""
     from matplotlib.figure import Figure
 

@@ -131,12 +131,22 @@ class Viewer:
         floors = [self.film.placed(p) for p in self.film.scene.planes]
         if not floors:
             floors = [(np.array([0.0, 0.0, self.film.extent()[0][2]]), np.array([1.0, 0.0, 0.0, 0.0]))]
-        for k, (position, turn) in enumerate(floors):
+        self.floors = [position for position, _ in floors]
+        self.grids = [
             self.server.scene.add_grid(
-                f"/ground{k}", infinite_grid=True, cell_size=camera.tile, section_size=4 * camera.tile,
-                fade_distance=12 * camera.reach, position=position, wxyz=turn, shadow_opacity=0.35,
-                plane_color=(225, 230, 235), plane_opacity=0.9 if self.film.scene.planes else 0.0,
+                f"/ground{k}",
+                infinite_grid=True,
+                cell_size=camera.tile,
+                section_size=4 * camera.tile,
+                fade_distance=12 * camera.reach,
+                position=position,
+                wxyz=turn,
+                shadow_opacity=0.35,
+                plane_color=(225, 230, 235),
+                plane_opacity=0.9 if self.film.scene.planes else 0.0,
             )  # fmt: skip
+            for k, (position, turn) in enumerate(floors)
+        ]
 
     def _add_piece(self, name: str, piece: Any) -> None:
         vertices, faces = piece.triangles()

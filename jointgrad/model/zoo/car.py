@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..description import Description, Shape
 from .primitives import ALONG_Y, combined
 
 RED, DARK, GREY = (0.8, 0.15, 0.15, 1.0), (0.15, 0.15, 0.16, 1.0), (0.55, 0.57, 0.60, 1.0)
 AXLE = 0.05  # height of the wheels' axles over base_link, m
 WHEEL_BASE = 0.325
-EFFORT = {"effort_limit": 10.0, "velocity_limit": 100.0}
+EFFORT: dict[str, Any] = {"effort_limit": 10.0, "velocity_limit": 100.0}
 
 
 def racecar() -> Description:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..arguments import check_choice
 from ..description import Description, Shape
 from .primitives import combined, rod
@@ -36,7 +38,7 @@ def laikago(touch: str = "all") -> Description:
         robot.add_link(upper, 1.527, (0.0, -0.04, -0.04), (xx, 0.007, zz))
         robot.add_link(lower, 0.241, (0.0, -0.16, -0.02), (0.002, 0.002, 0.002))
         robot.add_link(toe, 0.1, inertia=(2.5e-5, 2.5e-5, 2.5e-5)).shapes.append(Shape("sphere", (0.03,), color=DARK))
-        effort = dict(effort_limit=100.0, velocity_limit=100.0)
+        effort: dict[str, Any] = dict(effort_limit=100.0, velocity_limit=100.0)
         robot.add_joint(
             f"{leg}_hip_joint", "continuous", "chassis", hip, position=(x, 0.0817145 * side, -0.03),
             orientation=HIP_ORIENTATION, axis=(0, 0, side), initial=STANCE[0], **effort,

@@ -88,7 +88,7 @@ def humanoid() -> Description:
     placed: set[str] = set()
     for joint, link, axis, bounds, stiffness, damping, armature, height, gear in HUMANOID_JOINTS:
         parent, position, orientation = _humanoid_place(link)
-        place = {} if link in placed else {"position": position, "orientation": orientation}
+        place: dict[str, Any] = {} if link in placed else {"position": position, "orientation": orientation}
         placed.add(link)
         robot.add_joint(
             joint, "revolute", parent, link, axis=axis, anchor=(0.0, 0.0, height), limit=_radians(*bounds),

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import clip_grad_norm_
 
-from ..differentiable_batch import DifferentiableBatch
+from ..differentiable_batch import DifferentiableBatch, together
 from ..randomise import Randomisation
 from ..task import Task
 from .networks import Policy, perceptron
@@ -41,7 +41,8 @@ class Shac:
     actor: tuple[int, ...] = (128, 64)
     critic: tuple[int, ...] = (128, 64)
     critics: int = 1  # 2: targets take the lower of two, the actor their mean; 0: nothing counts beyond the horizon
-    fits: int = 4  # passes of the critics over the data of an update
+    fits: int = 4  # passes of the critics over the data of an update...
+    parts: int = 4  # ...each in so many parts
     follow: float = 0.8  # share by which the critics that are asked follow those that learn
     average: float = 0.95  # of the policy that is played, over updates
     entropy: float | None = None  # wanted, per part of an action; the price of falling short of it is learned
@@ -140,32 +141,35 @@ class Learner:
 
     def _tried(self) -> tuple[Tensor, Horizon, Tensor]:
         """The actor's loss, what happened, and the entropy of its actions."""
-        s, batch, rows = self.settings, self.batch, []
-        earned, factor = torch.zeros(s.environments), torch.ones(s.environments)
-        loss, entropies = torch.zeros(()), torch.zeros(())
-        for k in range(s.horizon):
-            seen = batch.seen.float()
-            action, entropy = self._act(seen)
-            outcome = batch.step(action)
+        s, batch = self.settings, self.batch
+        seen, entropies, passages = [], [], []
+        for _ in range(s.horizon):
+            seen.append(batch.seen.float())
+            action, entropy = self._act(seen[-1])
+            entropies.append(entropy)
+            passages.append(batch.advance(action))
             self._keep_bounded()
-            reward, last, over = outcome.reward.float(), outcome.observation.float(), outcome.over
-            ends = torch.ones_like(over) if k == s.horizon - 1 else over
-            earned = earned + factor * (reward + self._bonus(entropy))
-            if ends.any():
-                to_come = torch.where(outcome.terminated, 0.0, self._value(last))
-                loss = loss - torch.where(ends, earned + s.discount * factor * to_come, 0.0).sum()
-            earned, factor = torch.where(over, 0.0, earned), torch.where(over, 1.0, s.discount * factor)
-            entropies = entropies + entropy.mean() / s.horizon
-            rows.append(
-                (
-                    seen.detach(),
-                    last.detach(),
-                    reward.detach() + self._bonus(entropy).detach(),
-                    outcome.terminated,
-                    over,
-                )
-            )
-        return loss / s.steps(), Horizon(*map(torch.stack, zip(*rows, strict=True))), entropies
+        # rewards, observations and the critic of all actions at once: most of what they cost is a price per operation
+        before, now = together([one.before for one in passages]), together([one.now for one in passages])
+        terminated = torch.stack([one.terminated for one in passages])
+        over = torch.stack([one.over for one in passages])
+        entropy, last = torch.stack(entropies), self.task.observe(now).float()
+        reward = self.task.reward(before, now).float() + self._bonus(entropy)
+        loss = -self._earned(reward, torch.where(terminated, 0.0, self._value(last)), over) / s.steps()
+        return (
+            loss,
+            Horizon(torch.stack(seen).detach(), last.detach(), reward.detach(), terminated, over),
+            entropy.mean(),
+        )
+
+    def _earned(self, reward: Tensor, to_come: Tensor, over: Tensor) -> Tensor:
+        """What all environments earned, each episode discounted from where it began in this horizon; (horizon, environments)."""
+        s, factor, earned = self.settings, torch.ones(self.settings.environments), torch.zeros(())
+        for k in range(s.horizon):
+            ends = over[k] | (k == s.horizon - 1)
+            earned = earned + (factor * (reward[k] + torch.where(ends, s.discount * to_come[k], 0.0))).sum()
+            factor = torch.where(over[k], 1.0, s.discount * factor)
+        return earned
 
     def _act(self, seen: Tensor) -> tuple[Tensor, Tensor]:
         """Actions with noise, and what one draw says of their entropy, per part of an action."""
@@ -196,7 +200,7 @@ class Learner:
     def _value(self, seen: Tensor) -> Tensor:
         """What is to come, (n,), as the actor takes it."""
         if not self.settings.critics:
-            return torch.zeros(len(seen))
+            return torch.zeros(seen.shape[:-1])
         scaled = self.actor.statistics(seen)
         return torch.stack([critic(scaled)[..., 0] for critic in self.asked]).mean(0)
 
@@ -229,7 +233,7 @@ class Learner:
         optimiser, worth = self.optimisers["critics"], self._worth(horizon).flatten()
         scaled = self.actor.statistics(horizon.seen.flatten(0, 1))
         for _ in range(self.settings.fits):
-            for rows in torch.randperm(len(worth), generator=self.generator).chunk(4):
+            for rows in torch.randperm(len(worth), generator=self.generator).chunk(self.settings.parts):
                 optimiser.zero_grad()
                 x, y = scaled[rows], worth[rows]
                 torch.stack([((critic(x)[:, 0] - y) ** 2).mean() for critic in self.critics]).sum().backward()
