@@ -65,6 +65,8 @@ def hull(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if len(points) < 4 or not size > 0:
         return np.zeros(0, int), np.zeros((0, 3))
     x = (points - points.mean(0)) / size
+    if np.linalg.matrix_rank(x, tol=1e-9) < 3:
+        return np.zeros(0, int), np.zeros((0, 3))
     corners: set[int] = set()
     normals: list[np.ndarray] = []
     for i in range(len(x) - 2):

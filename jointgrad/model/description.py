@@ -269,6 +269,8 @@ class Description:
         contact: Law | None = Impulse(),  # noqa: B008, a frozen value
         constraints: bool = True,
         max_contacts: int | None = None,
+        massless: str = "refuse",
+        meshes: str = "hull",
     ) -> Model:
         """This robot alone in a world, ready to run: time step dt (s), gravity (m/s^2), density (kg/m^3) and viscosity (Pa s) of
         what is around it, and the rest as in `World.compile`. What is not given comes from the file the robot came from, else it
@@ -286,6 +288,8 @@ class Description:
             contact=contact,
             constraints=constraints,
             max_contacts=max_contacts,
+            massless=massless,
+            meshes=meshes,
         )
 
     @staticmethod

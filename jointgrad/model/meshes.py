@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from .description import Description, Shape
 from .errors import ModelError, UnsupportedWarning, warn_caller
@@ -25,9 +26,11 @@ def with_pieces(robots: Iterable[Description], choice: str, wants: str = "collis
     _tell(hulls.cuts, unread)
 
 
-def _is_open(shape: Shape, wants: str) -> bool:
+def _is_open(shape: Any, wants: str) -> bool:
+    """Whether a mesh lacks corners; what is no shape is refused later."""
     return (
-        shape.kind == "mesh"
+        isinstance(shape, Shape)
+        and shape.kind == "mesh"
         and bool(shape.mesh)
         and not len(shape.pieces)
         and (shape.role != "visual" or wants == "all")

@@ -65,7 +65,7 @@ def _cloud_cloud(a: Cloud, b: Cloud) -> float:
         if length < 1e-9:
             break
         if gap / length > a.radius + b.radius:
-            return a.radius + b.radius - gap / length
+            return float(a.radius + b.radius - gap / length)
         way = w - v
         v = v + min(1.0, max(0.0, -(v @ way) / max(way @ way, 1e-300))) * way
     n = np.concatenate(

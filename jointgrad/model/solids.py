@@ -54,7 +54,7 @@ def matter_of_shapes(shapes: Iterable[Any], density: float) -> tuple[float, tupl
     mass = density * sum(v for v, _, _ in bodies)
     if not mass > 0:
         return 0.0, (0.0,) * 3, (0.0,) * 6
-    com = density / mass * sum(v * at for v, at, _ in bodies)
+    com = density / mass * np.sum([v * at for v, at, _ in bodies], axis=0)
     total = np.zeros((3, 3))
     for v, at, second in bodies:
         arm = at - com

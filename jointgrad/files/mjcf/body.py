@@ -243,6 +243,7 @@ class Builder:
             shape.name = scope.named(element.attributes["name"])
             self.scopes.setdefault((id(scope.source), "geom", element.attributes["name"]), []).append(scope)
         low, high = scope.source.compiler.groups
+        is_missing = False
         wants_matter = wants_matter and low <= element.number("group", 0.0) <= high
         if "mesh" in element.attributes:
             from .mesh import mesh_shape
@@ -259,12 +260,12 @@ class Builder:
 
                 box = matter_box(field_asset(element, scope))
                 heavy = weighed(element, shape, "box", box) if wants_matter else None
-                shape = field_shape(self, element, scope, shape)
+                shape, is_missing = field_shape(self, element, scope, shape)
             else:
                 heavy = matter_of(element, shape) if wants_matter else None
         if heavy is not None:
             matter.append(heavy)
-        if shape is not None and not (scope.source.compiler.discard_visual and shape.role == "visual"):
+        if not is_missing and not (scope.source.compiler.discard_visual and shape.role == "visual"):
             link.shapes.append(shape)
 
     def _site(self, part: Part, link: Link) -> None:

@@ -41,8 +41,8 @@ def matter_box(asset: Element) -> tuple[float, ...]:
     return x, y, above / 4 + below / 2
 
 
-def field_shape(builder: Any, element: Element, scope: Any, shape: Shape) -> Shape | None:
-    """The shape of a geom that refers to a height field; None where its file is missing and may be."""
+def field_shape(builder: Any, element: Element, scope: Any, shape: Shape) -> tuple[Shape, bool]:
+    """The shape of a geom that refers to a height field, and whether its file is missing, where that is allowed."""
     asset = field_asset(element, scope)
     if "file" in asset.attributes:
         try:
@@ -53,14 +53,14 @@ def field_shape(builder: Any, element: Element, scope: Any, shape: Shape) -> Sha
             if builder.missing_meshes == "error":
                 raise
             builder.report.ignores("missing height field")
-            return None
+            return shape, True
         heights = read_heights(path)
     else:
         heights = _inline(asset)
     low, high = float(heights.min()), float(heights.max())
     # MuJoCo spreads heights over the whole range
     heights = (heights - low) / (high - low) if high > low else np.zeros_like(heights)
-    return replace(shape, size=field_size(asset), heights=heights)
+    return replace(shape, size=field_size(asset), heights=heights), False
 
 
 def _inline(asset: Element) -> np.ndarray:

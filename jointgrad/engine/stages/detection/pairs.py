@@ -6,6 +6,7 @@ notes every candidate point that is near in some lane. Its reverse works on one 
 """
 
 from types import FunctionType
+from typing import Any
 
 from ....compiler.kernel import Kernel, Sweep, inlined, lanes_of, sweep
 from ....compiler.trace import traced
@@ -28,6 +29,15 @@ from .near import bars_of, give_back, may_touch, may_touch_plane, note, shapes_o
 from .rounds import corner_row, floor_of, higher, looking_down, mesh_plane, mesh_plane_adjoint, nothing_found, outer
 from .terrain import terrain_search
 
+# what the table gives in place of these, in the forms and parts below
+NEAR: Any = None
+SEARCH: Any = None
+CONTACT: Any = None
+REVERSE: Any = None
+OPERATOR: Any = None
+OPERATOR_ADJOINT: Any = None
+PARTS = 0
+
 # the three forms: names in capitals stand for what the table gives ---------------------------------------------------------
 
 
@@ -35,27 +45,27 @@ def simple(frame):
     """Points that need no search."""
     touch = frame.touch
     for p in range(touch.first, touch.last):
-        if NEAR(frame, p):  # noqa: F821
-            for part in range(PARTS):  # noqa: F821
+        if NEAR(frame, p):
+            for part in range(PARTS):
                 A, a, B, b = shapes_of(frame, p)
-                note(frame, p, part, CONTACT(A, a, B, b, part))  # noqa: F821
+                note(frame, p, part, CONTACT(A, a, B, b, part))
 
 
 def simple_adjoint(frame, bar):
     i = frame.touch.first
     A, a, B, b = shapes_of(frame, frame.touch.pair[i])
-    give_back(frame, bar, i, REVERSE(A, a, B, b, frame.touch.part[i], bars_of(bar, i)))  # noqa: F821
+    give_back(frame, bar, i, REVERSE(A, a, B, b, frame.touch.part[i], bars_of(bar, i)))
 
 
 def featured(frame):
     """A search in packs finds seven numbers for all points of a pair."""
     touch = frame.touch
     for p in range(touch.first, touch.last):
-        if NEAR(frame, p):  # noqa: F821
+        if NEAR(frame, p):
             A, a, B, b = shapes_of(frame, p)
-            features = SEARCH(A, a, B, b)  # noqa: F821
-            for part in range(PARTS):  # noqa: F821
-                i = note(frame, p, part, CONTACT(A, a, B, b, features, part))  # noqa: F821
+            features = SEARCH(A, a, B, b)
+            for part in range(PARTS):
+                i = note(frame, p, part, CONTACT(A, a, B, b, features, part))
                 if i >= 0:
                     touch.feature[i] = features
 
@@ -63,18 +73,18 @@ def featured(frame):
 def featured_adjoint(frame, bar):
     i, touch = frame.touch.first, frame.touch
     A, a, B, b = shapes_of(frame, touch.pair[i])
-    give_back(frame, bar, i, REVERSE(A, a, B, b, touch.feature[i], touch.part[i], bars_of(bar, i)))  # noqa: F821
+    give_back(frame, bar, i, REVERSE(A, a, B, b, touch.feature[i], touch.part[i], bars_of(bar, i)))
 
 
 def searched(frame):
     """A search finds a row of geometry for every point, in packs or environment by environment."""
     touch = frame.touch
     for p in range(touch.first, touch.last):
-        if NEAR(frame, p):  # noqa: F821
+        if NEAR(frame, p):
             first = touch.n
-            SEARCH(frame, p, first, PARTS)  # noqa: F821
-            for part in range(PARTS):  # noqa: F821
-                i = note(frame, p, part, CONTACT(frame, p, touch.geometry[first + part]))  # noqa: F821
+            SEARCH(frame, p, first, PARTS)
+            for part in range(PARTS):
+                i = note(frame, p, part, CONTACT(frame, p, touch.geometry[first + part]))
                 if i >= 0:
                     touch.geometry[i] = touch.geometry[first + part]
                     touch.feature[i] = digest(touch.geometry[i])
@@ -82,7 +92,7 @@ def searched(frame):
 
 def searched_adjoint(frame, bar):
     i, touch = frame.touch.first, frame.touch
-    give_back(frame, bar, i, REVERSE(frame, touch.pair[i], touch.geometry[i], bars_of(bar, i)))  # noqa: F821
+    give_back(frame, bar, i, REVERSE(frame, touch.pair[i], touch.geometry[i], bars_of(bar, i)))
 
 
 # parts of a pair, by number ------------------------------------------------------------------------------------------------
@@ -95,32 +105,32 @@ def sign_of(bit):
 
 @inlined
 def one_part(A, a, B, b, part):
-    return OPERATOR(A, a, B, b)  # noqa: F821
+    return OPERATOR(A, a, B, b)
 
 
 @inlined
 def one_part_adjoint(A, a, B, b, part, bars):
-    return OPERATOR_ADJOINT(A, a, B, b, bars)  # noqa: F821
+    return OPERATOR_ADJOINT(A, a, B, b, bars)
 
 
 @inlined
 def two_parts(A, a, B, b, part):
-    return OPERATOR(A, a, B, b, sign_of(part))  # noqa: F821
+    return OPERATOR(A, a, B, b, sign_of(part))
 
 
 @inlined
 def two_parts_adjoint(A, a, B, b, part, bars):
-    return OPERATOR_ADJOINT(A, a, B, b, sign_of(part), bars)  # noqa: F821
+    return OPERATOR_ADJOINT(A, a, B, b, sign_of(part), bars)
 
 
 @inlined
 def eight_parts(A, a, B, b, part):
-    return OPERATOR(A, a, B, b, sign_of(part & 1), sign_of(part & 2), sign_of(part & 4))  # noqa: F821
+    return OPERATOR(A, a, B, b, sign_of(part & 1), sign_of(part & 2), sign_of(part & 4))
 
 
 @inlined
 def eight_parts_adjoint(A, a, B, b, part, bars):
-    return OPERATOR_ADJOINT(A, a, B, b, sign_of(part & 1), sign_of(part & 2), sign_of(part & 4), bars)  # noqa: F821
+    return OPERATOR_ADJOINT(A, a, B, b, sign_of(part & 1), sign_of(part & 2), sign_of(part & 4), bars)
 
 
 # of a cylinder: which end (0: the lower), and where on its rim
@@ -129,12 +139,12 @@ RIM_ENDS, RIM_COSINES, RIM_SINES = (1.0, -1.0, 0.0, 0.0, 0.0), (1.0, 1.0, 0.0, 0
 
 @inlined
 def rim_parts(A, a, B, b, part):
-    return OPERATOR(A, a, B, b, RIM_ENDS[part], RIM_COSINES[part], RIM_SINES[part])  # noqa: F821
+    return OPERATOR(A, a, B, b, RIM_ENDS[part], RIM_COSINES[part], RIM_SINES[part])
 
 
 @inlined
 def rim_parts_adjoint(A, a, B, b, part, bars):
-    return OPERATOR_ADJOINT(A, a, B, b, RIM_ENDS[part], RIM_COSINES[part], RIM_SINES[part], bars)  # noqa: F821
+    return OPERATOR_ADJOINT(A, a, B, b, RIM_ENDS[part], RIM_COSINES[part], RIM_SINES[part], bars)
 
 
 @traced
