@@ -4,6 +4,7 @@
     python benchmarks/mpc.py pushes --robot go2   # the largest sideways push (m/s) survived in 9 of 10, here and in MuJoCo
     python benchmarks/mpc.py grounds              # share of 20 crossings
     python benchmarks/mpc.py walks                # 20 s on 20 unseen commands
+    python benchmarks/mpc.py samples              # plans that are tried per second on one core, beside MuJoCo's rollout module
 
 Every result is checked before it is printed: a plan must be within its friction pyramids, a crossing must end on the far side.
 """
@@ -99,10 +100,42 @@ def walks(robot, count: int, engine: str) -> None:
     print(f"{robot.name}, {engine}: {falls} falls of {count}; {means}")
 
 
+def samples(robot, count: int = 64, horizon: int = 25, hold: int = 4, repeats: int = 5) -> None:
+    """The same plans from the same state, by turns; the first step's accelerations must agree."""
+    import mujoco
+    from mujoco import rollout as theirs
+
+    world = course("flat", robot.add_to(jg.World()))
+    model = world.compile(dt=5e-3)
+    peer = mujoco.MjModel.from_xml_string(jg.to_mjcf(world, dt=5e-3))
+    state = model.initial_state()
+    state.q[2] += 0.2  # in the air at first, so that one step can be compared
+    u = np.random.default_rng(0).normal(0, 2.0, (horizon, count, 12))
+    many = jg.State(np.repeat(state.q[None], count, 0), np.repeat(state.qd[None], count, 0))
+    held = np.repeat(u, hold, 0).swapaxes(0, 1).copy()
+    start = np.concatenate((np.zeros((count, 1)), many.q, many.qd), 1)
+    data = mujoco.MjData(peer)
+    times: dict[str, list[float]] = {"jointgrad": [], "MuJoCo": []}
+    for _ in range(repeats + 1):
+        began = time.process_time()
+        ours = jg.rollout(model, many, u, hold=hold, threads=1)
+        middle = time.process_time()
+        states, _ = theirs.rollout(peer, data, start, held)
+        times["jointgrad"].append(middle - began)
+        times["MuJoCo"].append(time.process_time() - middle)
+    off = np.abs(ours.qd[1] - states[:, 0, 20:38]).max()
+    assert off < 1e-6, f"the first step differs by {off}"
+    ours_s, theirs_s = (np.median(t[1:]) for t in times.values())
+    print(
+        f"{robot.name}, {count} plans of {horizon} x {hold} steps: {count / ours_s:.0f} and {count / theirs_s:.0f} plans a second,"
+    )
+    print(f"ratio {theirs_s / ours_s:.1f}; first step differs by {off:.1e}")
+
+
 def main() -> None:
     warnings.simplefilter("ignore")
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("latency", "pushes", "grounds", "walks"))
+    parser.add_argument("what", choices=("latency", "pushes", "grounds", "walks", "samples"))
     parser.add_argument("--robot", default="go2")
     parser.add_argument("--count", type=int, default=20)
     parser.add_argument("--seconds", type=float, default=4.0)
@@ -112,6 +145,8 @@ def main() -> None:
         latency(robot, given.seconds)
     elif given.what == "pushes":
         pushes(robot, given.seconds)
+    elif given.what == "samples":
+        samples(robot)
     elif given.what == "grounds":
         grounds(robot, given.count)
     else:

@@ -11,6 +11,7 @@ from jointgrad.torch import Simulator
 
 HELD, WINDOW, BATCH, ITERATIONS = 10, 20, 64, 800  # a push is held for 10 steps of 5 ms; a window is 20 pushes
 FORCE, NOISE, DISCOUNT, RATE, FITS = 20.0, 0.2, 0.97, 0.02, 4
+torch.set_num_threads(1)  # networks this small: PyTorch's threads would only wait for each other, and for ours
 simulator = Simulator(jg.zoo.cart_pole().compile(dt=0.005), threads=1)
 
 

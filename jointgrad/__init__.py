@@ -24,6 +24,7 @@ __version__ = "0.1.0"
 _HOME = {
     "Description": "model.description",
     "World": "model.world",
+    "Implicit": "model.laws",
     "Impulse": "model.laws",
     "Spring": "model.laws",
     "Shape": "model.description",
@@ -142,6 +143,7 @@ if TYPE_CHECKING:
     from .model.errors import UnsettledWarning as UnsettledWarning
     from .model.errors import UnstableWarning as UnstableWarning
     from .model.errors import UnsupportedWarning as UnsupportedWarning
+    from .model.laws import Implicit as Implicit
     from .model.laws import Impulse as Impulse
     from .model.laws import Spring as Spring
     from .model.world import World as World

@@ -64,6 +64,8 @@ def rollout(
     steps: int | None = None,
     hold: int = 1,
     outputs: Sequence[str] = (),
+    links: Sequence[str] | None = None,
+    outputs_at: str = "every",
     only_last: bool = False,
     memory: int | str | None = None,
     threads: int | None = None,
@@ -72,7 +74,8 @@ def rollout(
 ) -> Motion:
     """Many steps under controls u (T, batch, nu), each held over `hold` steps, or without for `steps` steps.
 
-    force (T, batch, n_links, 6), or without time axis where it stays the same. only_last returns the last state alone: the
+    force (T, batch, n_links, 6), or without time axis where it stays the same. outputs of these links, or of all of them; at
+    every state, or at the "last" alone, then without time axis, which costs less. only_last returns the last state alone: the
     way back then runs the motion once more, and memory, such as "16 MB", may bound what that keeps.
     gradient: what derivatives mean, as in jg.rollout.
     """
@@ -80,8 +83,8 @@ def rollout(
         u = jnp.repeat(u, hold, axis=0)
     given = _given(model, q, qd, u, force, params)
     call = checked_call(
-        model, _shapes(given), steps=steps, outputs=outputs, only_last=only_last, memory=memory, threads=threads,
-        on_nan=on_nan, gradient=gradient,
+        model, _shapes(given), steps=steps, outputs=outputs, links=links, outputs_at=outputs_at, only_last=only_last,
+        memory=memory, threads=threads, on_nan=on_nan, gradient=gradient,
     )  # fmt: skip
     found = _motion(call, tuple(given.values()))
     return Motion(found[0], found[1], dict(zip(call.outputs, found[2:], strict=True)))

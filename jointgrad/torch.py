@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
-from .engine.call import Call, checked_call
+from .engine.call import Call, check_outputs_at, checked_call
 from .engine.gradients import Meaning
 from .engine.rollout import EXACT, OUTPUTS, check_meaning, check_options, checked_hold
 from .grafts.weights import blueprint_of, layers, with_layers
@@ -98,13 +98,16 @@ class Simulator(torch.nn.Module):
         steps: int | None = None,
         hold: int = 1,
         outputs: Sequence[str] = (),
+        links: Sequence[str] | None = None,
+        outputs_at: str = "every",
         only_last: bool = False,
         memory: int | str | None = None,
         gradient: Meaning = EXACT,
     ) -> Motion:
         """Many steps under controls u (T, batch, nu), each held over `hold` steps, or without for `steps` steps.
 
-        force (T, batch, n_links, 6), or without time axis where it stays the same. only_last returns the last state alone;
+        force (T, batch, n_links, 6), or without time axis where it stays the same. outputs of these links, or of all of them; at
+        every state, or at the "last" alone, then without time axis, which costs less. only_last returns the last state alone;
         then memory, such as "16 MB", may bound what is kept for the way back. gradient: what derivatives mean, as in jg.rollout.
         """
         if checked_hold(hold, steps, u is not None) > 1 and isinstance(u, Tensor):
@@ -113,6 +116,7 @@ class Simulator(torch.nn.Module):
         # the call is remembered by what it is asked, which must be of kinds that can be
         named = checked_names("outputs", outputs, OUTPUTS, "output")
         check_flag("only_last", only_last)
+        check_outputs_at(outputs_at)
         byte_count(memory)
         check_meaning(gradient)
         steps = None if steps is None else checked_count("steps", steps)
@@ -121,6 +125,8 @@ class Simulator(torch.nn.Module):
             tuple(x.shape for x in tensors),
             steps=steps,
             outputs=named,
+            links=None if links is None else checked_names("links", links, self.model.link_names, "link"),
+            outputs_at=outputs_at,
             only_last=only_last,
             memory=memory,
             gradient=gradient,

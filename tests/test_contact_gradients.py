@@ -43,6 +43,8 @@ UNITS = {"force": 10.0, "u": 10.0}
 class ContactCase(Case):
     """Differences within one signature, of entries that may move both ways; every environment has its own parameters."""
 
+    DIGITS = 4e-14  # what rounding leaves of a motion
+
     def movable(self, name: str) -> np.ndarray:
         """Entries that are not at the edge of what they may be, in no environment."""
         value = self.inputs[name].reshape(self.batch, -1)
@@ -92,7 +94,7 @@ class ContactCase(Case):
         largest = [
             np.abs(np.moveaxis(self.bars[o] * x, 1, 0)).reshape(self.batch, -1).max(1) for o, x in self.own.items()
         ]
-        return 4e-14 * self.steps * sum(largest)
+        return self.DIGITS * self.steps * sum(largest)
 
     def differences_at(self, places: list[tuple[str, int, int]], h: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """d loss / d entry for places (name, environment, entry), by steps h; and whether the signature holds."""
@@ -206,6 +208,7 @@ SIZES = {
 }  # fmt: skip
 CORNERS = [(x, y, z) for x in (-0.07, 0.06) for y in (-0.05, 0.04) for z in (-0.09, 0.1)]
 IMPULSES = {"cone": jg.Impulse(sweeps=10), "pyramid": jg.Impulse(sweeps=10, cone=False)}
+IMPLICIT = {"implicit": jg.Implicit(), "implicit bounce": jg.Implicit(is_level=False)}
 SPRINGS = {law: jg.Spring(3e3, 2e3, 1.3, law, 0.8, 0.5) for law in LAWS}
 # kinds with functions of their own; those of the general search are tried with impulses only, and all of them in test_convex.py
 OWN = [tuple(kind.split("_")) for kind in PAIR_KINDS if "_" in kind]
@@ -250,10 +253,10 @@ def two_shapes(first: str, second: str, law: str) -> jg.Model:
         for joint in ("turn", "slide"):
             held.add_actuator(joint, joint)
     world.add(held)
-    spin = {"torsion": 0.02, "rolling": 0.01} if law == "cone" else {}
-    bounce = {"restitution": 0.6} if law == "pyramid" else {}
+    spin = {"torsion": 0.02, "rolling": 0.01} if law in ("cone", "implicit") else {}
+    bounce = {"restitution": 0.6} if law in ("pyramid", "implicit bounce") else {}
     world.pair("a", "b", friction=0.4, margin=1e-3, **spin, **bounce)
-    return world.compile(dt=2e-3, contact=(IMPULSES | SPRINGS)[law])
+    return world.compile(dt=2e-3, contact=(IMPULSES | SPRINGS | IMPLICIT)[law])
 
 
 def brought_together(model: jg.Model, q: np.ndarray, depth: float) -> np.ndarray:
@@ -337,7 +340,7 @@ def restrained_case(form: str, cone: bool) -> ContactCase:
 # ties ---------------------------------------------------------------------------------------------------------------------
 
 
-def jointed() -> jg.Model:
+def jointed(contact: jg.Impulse | jg.Implicit) -> jg.Model:
     """A chain on a free base, and an arm: limits, dry friction, mimic joints on one tree and between two."""
     robot = jg.Description("jointed", base="free")
     inertia = (0.02, 0.001, 0.002, 0.025, -0.001, 0.03)
@@ -356,10 +359,10 @@ def jointed() -> jg.Model:
     )
     for k, joint in enumerate(robot.joints):
         robot.add_actuator(f"motor{k}", joint)
-    return robot.compile(dt=2e-3, contact=jg.Impulse(sweeps=12))
+    return robot.compile(dt=2e-3, contact=contact)
 
 
-def looped() -> jg.Model:
+def looped(contact: jg.Impulse | jg.Implicit) -> jg.Model:
     """A four-bar linkage, and a free body welded to the end of its coupler."""
     robot = four_bar()
     robot.add_link("load", 0.7, (0.01, 0.02, 0.0), (0.02, 0.001, 0.002, 0.025, -0.001, 0.03))
@@ -367,10 +370,10 @@ def looped() -> jg.Model:
     robot.constraints.append(jg.Weld("coupler", "load"))
     for joint in ("a", "b", "d"):
         robot.add_actuator(f"motor_{joint}", joint)
-    return robot.compile(dt=2e-3, contact=jg.Impulse(sweeps=12))
+    return robot.compile(dt=2e-3, contact=contact)
 
 
-def narrow() -> jg.Model:
+def narrow(contact: jg.Impulse | jg.Implicit) -> jg.Model:
     """An arm with ranges narrower than a step, thrown and pressed at both their ends."""
     robot = jg.Description("narrow")
     for k in range(3):
@@ -380,13 +383,13 @@ def narrow() -> jg.Model:
         parent = f"link{k - 1}" if k else None
         robot.add_joint(f"joint{k}", kind, parent, f"link{k}", position=(0.1, 0.0, 0.2), axis=axis, **options)
         robot.add_actuator(f"motor{k}", f"joint{k}")
-    return robot.compile(dt=2e-3, contact=jg.Impulse(sweeps=12))
+    return robot.compile(dt=2e-3, contact=contact)
 
 
-def tie_case(which: str, steps: int) -> ContactCase:
+def tie_case(which: str, steps: int, contact=jg.Impulse(sweeps=12)) -> ContactCase:  # noqa: B008, a frozen value
     rng = np.random.default_rng(2)
     if which == "joints":
-        model = jointed()
+        model = jointed(contact)
         q, qd = np.repeat(model.initial_state().q[None], 4, 0), 0.02 * rng.normal(size=(4, model.nv))
         first = model.nq - 6
         q[:, first:] += 0.05 * rng.normal(size=(4, 6))
@@ -395,11 +398,11 @@ def tie_case(which: str, steps: int) -> ContactCase:
         qd[2, -6:] += rng.choice((-1.0, 1.0), 6) * 1.5  # all slip
         q[3, first + 4] = 0.506
     elif which == "narrow":
-        model = narrow()
+        model = narrow(contact)
         q, qd = np.zeros((4, 3)), np.array([[3.0, 1.0, -2.0], [-3.0, -1.0, 2.0], [1e-3, 0.5, 2e-3], [0.1, -0.2, 0.3]])
         q[:, [0, 2]] = [[2e-4, 0.0], [1e-4, -1e-4], [1e-4, -2e-4], [1.1e-3, -1.1e-3]]
     else:
-        model = looped()
+        model = looped(contact)
         q, qd = np.repeat(model.initial_state().q[None], 4, 0), 0.3 * rng.normal(size=(4, model.nv))
         q[1:] += 0.02 * rng.normal(size=(3, model.nq))  # loops that are a little open
     return contact_case(model, q, qd, steps)

@@ -10,7 +10,7 @@ import pytest
 from oracles.differences import central, random_state, worst_error
 
 import jointgrad as jg
-from jointgrad.compiler.kernel import called
+from jointgrad.compiler.kernel import called as called_in
 from jointgrad.compiler.trace import Traced
 from jointgrad.engine import operators, plain
 from jointgrad.engine.rollout import OUTPUTS
@@ -286,9 +286,9 @@ def mutations() -> list[tuple[str, str, str]]:
     found = []
     for place, kernel in REVERSES.items():
         module = importlib.import_module(f"jointgrad.engine.{place}")
-        operators = {id(operator) for operator in called(getattr(module, kernel).fn, Traced)}
+        called = {id(operator) for operator in called_in(getattr(module, kernel).fn, Traced)}
         spared = WITHOUT_ARITHMETIC if place != "runge_kutta" else (*WITHOUT_ARITHMETIC, *OF_LOADS)
-        names = [name for name, value in vars(module).items() if id(value) in operators and name not in spared]
+        names = [name for name, value in vars(module).items() if id(value) in called and name not in spared]
         integrator = "rk4" if place == "runge_kutta" else "semi_implicit"
         found += [(place, name, INTEGRATOR_OF.get(name, integrator)) for name in (*names, "accumulate")]
     return found

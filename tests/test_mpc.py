@@ -9,6 +9,7 @@ from oracles.browser import Browser, chromium
 import jointgrad as jg
 from jointgrad.cli import main
 from jointgrad.model.errors import InputError
+from jointgrad.optimize.ilqr import Quadratic
 from jointgrad.optimize.mpc import GAITS, ROBOTS, Command, ConvexMPC, ConvexProblem, Weights, quadruped
 from jointgrad.optimize.mpc.controller import rotation, turn_about_z
 from jointgrad.optimize.mpc.convex import GRAVITY, Body
@@ -17,6 +18,7 @@ from jointgrad.optimize.mpc.estimator import Estimated, Noise
 from jointgrad.optimize.mpc.ground import Ground
 from jointgrad.optimize.mpc.legs import legs_of
 from jointgrad.optimize.mpc.network import load_network
+from jointgrad.optimize.mpc.planning import IlqrMPC, SamplingMPC, sensed_at
 from jointgrad.optimize.mpc.session import Settings, shown
 from jointgrad.optimize.mpc.solvers import OSQP, Proxsuite, solver
 from jointgrad.optimize.mpc.swing import swing_point
@@ -327,3 +329,68 @@ def test_the_page_steers_the_dog():
             assert len(view.plot.data) == 5
     finally:
         view.stop()
+
+
+# planning through the simulator ---------------------------------------------------------------------------------------
+
+
+class Upright:
+    """A pole that stands, its cart in the middle."""
+
+    def running(self, q, qd, u):
+        return 1 - np.cos(q[..., 1]) + 0.05 * q[..., 0] ** 2 + 0.005 * (qd**2).sum(-1) + 1e-3 * (u**2).sum(-1)
+
+    def final(self, q, qd):
+        return 10 * (1 - np.cos(q[..., 1])) + 0.1 * (qd**2).sum(-1) + 0.5 * q[..., 0] ** 2
+
+
+@pytest.fixture(scope="module")
+def cart():
+    return jg.World().add(jg.zoo.cart_pole()).compile(dt=0.02, contact=None)
+
+
+def _swung(model, planner, steps):
+    """Cosine of the pole's angle in the last half second, from hanging down."""
+    state, height = jg.State(np.array([0.0, np.pi]), np.zeros(2)), []
+    for k in range(steps):
+        state = jg.step(model, state, planner(sensed_at(0.02 * k, state)))
+        height.append(np.cos(state.q[1]))
+    return np.array(height[-25:])
+
+
+@pytest.mark.parametrize("temperature", [None, 0.1])
+def test_samples_swing_a_pole_up(cart, temperature):
+    planner = SamplingMPC(cart, Upright(), 50, 6.0, temperature=temperature, bounds=(-10.0, 10.0), seed=5)
+    assert _swung(cart, planner, 250).min() > 0.9
+    first = planner.plan.copy()
+    planner.reset()
+    _swung(cart, planner, 250)
+    assert np.array_equal(planner.plan, first)
+
+
+def test_ilqr_swings_a_pole_up(cart):
+    rest = jg.State(np.zeros(2), np.zeros(2))
+    cost = Quadratic(cart, rest, [0.1, 0.5, 0.01, 0.01], [10.0, 100.0, 10.0, 10.0], 1e-3)
+    planner = IlqrMPC(cart, cost, 80, bounds=(-20.0, 20.0))
+    assert _swung(cart, planner, 130).min() > 0.99
+
+
+def test_the_plan_itself_is_among_the_samples(cart):
+    """So that a plan never gets worse where nothing disturbs it."""
+    planner = SamplingMPC(cart, Upright(), 20, 3.0, samples=8, seed=1)
+    state = jg.State(np.array([0.0, 0.3]), np.zeros(2))
+    best = []
+    for _ in range(6):
+        planner._better(state)
+        best.append(planner.best)
+    assert best == sorted(best, reverse=True) and best[-1] < best[0]
+
+
+def test_samples_that_diverge_are_not_chosen(cart):
+    planner = SamplingMPC(cart, Upright(), 5, 1.0, samples=3)
+    u = np.zeros((5, 3, 1))
+    u[:, 1] = 1e300
+    costs = planner.costs(jg.State(np.zeros(2), np.zeros(2)), u)
+    assert np.isfinite(costs[[0, 2]]).all() and not costs[1] < 1e10
+    with pytest.raises(InputError, match="samples must be 1 or more"):
+        SamplingMPC(cart, Upright(), 5, 1.0, samples=0)

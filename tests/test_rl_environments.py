@@ -312,12 +312,17 @@ def test_stable_baselines_sees_last_observations_and_which_ends_were_of_time(sta
 # the page ------------------------------------------------------------------------------------------------------------------
 
 
+# blocks of the page that are run where a package is installed, by their first line
+NEEDED = {"# stable-baselines3": "stable_baselines3", "# TorchRL": "torchrl", "# skrl": "skrl", "# RLlib": "ray"}
+
+
 def test_the_page_runs_as_printed():
     pytest.importorskip("torch", reason="the extra [torch] is not installed")
     text = (Path(__file__).resolve().parents[1] / "docs" / "rl.md").read_text()
     blocks, known = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL), {"__name__": "page"}
     for block in blocks:
-        if not block.startswith("# stable-baselines3") or importlib.util.find_spec("stable_baselines3"):
+        needed = NEEDED.get(block.partition("\n")[0])
+        if needed is None or importlib.util.find_spec(needed):
             exec(compile(block, "rl.md", "exec", dont_inherit=True), known)
     assert known["worth"].isfinite() and known["result"].reward.shape == (8,)
     assert all(parameter.grad.abs().max() > 0 for parameter in known["policy"].parameters())

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+import jointgrad as jg
 import jointgrad.rl as rl
 from jointgrad import cli
 from jointgrad.model.errors import InputError
@@ -344,3 +345,26 @@ def test_robots_of_their_own_come_several_times():
     several = batch.layer.repeated(3).moved(now, torch.full((6, 3), 0.5))
     once = batch.layer.moved(batch.now, torch.full((2, 3), 0.5))
     assert torch.equal(several.q, once.q.repeat_interleave(3, 0)) and not torch.equal(once.qd[0], once.qd[1])
+
+
+def test_actions_arrive_late_and_alike_in_both_batches():
+    task, randomise = rl.make_task("hopper"), rl.Randomisation(latency=0.9)
+    ours = rl.Batch(task, 5, randomise, threads=1)
+    ours.generators = [np.random.default_rng(k) for k in range(5)]
+    ours.reset(np.ones(5, dtype=bool))
+    assert len(set(ours._delays.tolist())) > 2 and ours._delays.max() <= task.hold
+    before = ours.now._replace(action=np.full((5, 3), -0.5))
+    ours.now = before
+    ours.step(np.full((5, 3), 0.5))
+    # the same by hand: so many steps under the action before, the rest under the new one
+    for k, delay in enumerate(ours._delays):
+        u = np.repeat([[-0.5] * 3, [0.5] * 3], [delay, task.hold - delay], 0)
+        last = jg.rollout(task.model, jg.State(before.q[k], before.qd[k]), u).last
+        np.testing.assert_allclose(ours.now.q[k], last.q, rtol=1e-12, atol=1e-12)
+    layer = rl.DifferentiableTask(task)
+    now = before._replace(**{n: torch.tensor(getattr(before, n)) for n in ("q", "qd", "action", "age", "goal")})
+    action = torch.full((5, 3), 0.5, dtype=torch.float64, requires_grad=True)
+    moved = layer.moved(now, action, torch.from_numpy(ours._delays))
+    np.testing.assert_allclose(moved.q.detach(), ours.now.q, rtol=1e-12, atol=1e-12)
+    slope = torch.autograd.grad(moved.qd.sum(), action)[0]
+    assert (slope.any(1).numpy() == (ours._delays < task.hold)).all()

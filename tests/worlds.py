@@ -92,7 +92,9 @@ def rounded(kind: str, mass: float, size: float) -> jg.Description:
     return robot
 
 
-def cluster(seed: int, form: str = "auto", cone: bool = True, sweeps: int = 50, arm: bool = False) -> jg.Model:
+def cluster(
+    seed: int, form: str = "auto", cone: bool = True, sweeps: int = 50, arm: bool = False, contact=None
+) -> jg.Model:
     """Balls and cubes, each pair with a friction and a restitution of its own; a wall, and an arm with limits."""
     rng = np.random.default_rng(seed)
     world = jg.World(gravity=(0, 0, 0))
@@ -126,7 +128,8 @@ def cluster(seed: int, form: str = "auto", cone: bool = True, sweeps: int = 50, 
         for j in range(i):
             friction, e = rng.uniform(0, 1) * rng.integers(2), rng.choice([0.0, 0.5, 0.9, 1.0])
             world.pair(names[j], names[i], friction=friction, restitution=e, baumgarte=0.0, compliance=0.0)
-    return world.compile(dt=1e-3, contact=jg.Impulse(sweeps, cone, form=form)).replace({"world.baumgarte": 1e-4})
+    law = contact or jg.Impulse(sweeps, cone, form=form)
+    return world.compile(dt=1e-3, contact=law).replace({"world.baumgarte": 1e-4})
 
 
 def thrown_together(model: jg.Model, batch: int, seed: int) -> jg.State:

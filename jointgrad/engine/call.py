@@ -11,16 +11,17 @@ import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..model.arguments import byte_count, check_flag, checked_count, checked_names
+from ..model.arguments import byte_count, check_flag, checked_count, checked_names, shown
 from ..model.arrays import PARAMS, Model, State
 from ..model.errors import InputError
 from .gradients import Meaning
 from .rollout import (
     EXACT,
+    LOADS,
     OUTPUTS,
     Gradient,
     Trajectory,
@@ -39,6 +40,13 @@ STATE = ("q", "qd")
 WRT = {"q": "state", "qd": "state", "u": "u", "force": "force"}
 
 
+class Kept(NamedTuple):
+    """What the way back needs: a motion, and its last state apart where that one alone has outputs."""
+
+    motion: Trajectory
+    end: Trajectory | None
+
+
 @dataclass(frozen=True)
 class Call:
     """`inputs` names the arrays in their order: q, qd, then u, force and parameters where given."""
@@ -55,6 +63,8 @@ class Call:
     memory: int | str | None = None
     on_nan: str = "raise"
     gradient: Meaning = EXACT
+    outputs_at: str = "every"  # state, or the "last" alone
+    links: tuple[int, ...] | None = None  # of the outputs; all, unless said
 
     # shapes ------------------------------------------------------------------------------------------------------------
 
@@ -69,33 +79,57 @@ class Call:
 
     def has_time(self, name: str, is_result: bool = False) -> bool:
         if is_result:
-            return name not in STATE or self.returns_states
+            return self.returns_states if name in STATE else self.outputs_at == "every"
         return self.steps is not None and (name == "u" or (name == "force" and self.has_force_over_time))
 
     def result_shapes(self, batch: int | None) -> list[tuple[int, ...]]:
         """Shapes of what comes out of a batch of this size."""
-        widths = {"q": (self.model.nq,), "qd": (self.model.nv,)}
-        widths |= {name: (self.model.n_links, *OUTPUTS[name]) for name in self.outputs}
+        widths: dict[str, tuple[int, ...]] = {"q": (self.model.nq,), "qd": (self.model.nv,)}
+        n_links = self.model.n_links if self.links is None else len(self.links)
+        widths |= {name: (n_links, *OUTPUTS[name]) for name in self.outputs}
         rows = () if batch is None else (batch,)
         times = [((self.steps or 0) + 1,) if self.has_time(name, True) else () for name in self.results]
         return [(*time, *rows, *widths[name]) for time, name in zip(times, self.results, strict=True)]
 
     # the function and its reverse ----------------------------------------------------------------------------------------
 
-    def forward(self, arrays: Sequence[np.ndarray], keep: bool) -> tuple[list[np.ndarray], Trajectory | None]:
+    def forward(self, arrays: Sequence[np.ndarray], keep: bool) -> tuple[list[np.ndarray], Kept | None]:
         """What comes out, and, if it is to be kept and there is one, the motion for the way back."""
         try:
             model, state, u, force = self._parts(arrays)
             if self.steps is None:
                 last = step(model, state, u, force, self.threads, self.on_nan)
                 return [last.q, last.qd], None
-            motion = self._rollout(model, state, u, force, keep or not self.only_last)
+            kept = self._rollout(model, state, u, force, keep or not self.only_last)
         except InputError as error:
             raise InputError(_in_words_of_the_caller(error)) from None
         # arrays that may be written to: the frameworks themselves notice changes in place
+        motion = kept.motion
         states = motion._last_state() if self.only_last else motion._all_states()
         found = [motion._public(x, 0 if self.only_last else 1) for x in states]
-        return [*found, *(motion._public(motion._outputs[name]) for name in self.outputs)], motion if keep else None
+        return [*found, *(self._output(kept, name) for name in self.outputs)], kept if keep else None
+
+    def _output(self, kept: Kept, name: str) -> np.ndarray:
+        """A named output as the caller sees it."""
+        whose = kept.motion if kept.end is None or name in LOADS else kept.end
+        array = whose._outputs[name] if self.outputs_at == "every" else whose._outputs[name][-1]
+        if self.links is not None:
+            array = array.take(self.links, -1 - len(OUTPUTS[name]))
+        return whose._public(array, int(self.outputs_at == "every"))
+
+    def _output_bar(self, motion: Trajectory, name: str, bar: np.ndarray) -> np.ndarray:
+        """The converse: its cotangent for all states of a motion and all links."""
+        if self.outputs_at == "every" and self.links is None:
+            return bar
+        rows = () if not self.is_batched else (motion._inputs.batch,)
+        full = np.zeros((motion._inputs.steps + 1, *rows, self.model.n_links, *OUTPUTS[name]))
+        into = full if self.outputs_at == "every" else full[-1]
+        axis = -1 - len(OUTPUTS[name])
+        whose = range(self.model.n_links) if self.links is None else self.links
+        np.add.at(
+            np.moveaxis(into, axis, 0), list(whose), np.moveaxis(np.asarray(bar), axis, 0)
+        )  # a link may come twice
+        return full
 
     def backward(
         self,
@@ -103,7 +137,7 @@ class Call:
         results: Sequence[np.ndarray],
         bars: Sequence[np.ndarray | None],
         needs: Sequence[str],
-        motion: Trajectory | None = None,
+        motion: Kept | None = None,
     ) -> list[np.ndarray]:
         """Cotangents of the inputs named in `needs`, from those of the results."""
         wrt = tuple({WRT.get(name, "params") for name in needs})
@@ -114,14 +148,29 @@ class Call:
         return [gradient.params[name] if name in PARAMS else getattr(gradient, name) for name in needs]
 
     def _gradient(
-        self, arrays: Sequence, results: Sequence, bars: Sequence, wrt: tuple[str, ...], motion: Trajectory | None
+        self, arrays: Sequence, results: Sequence, bars: Sequence, wrt: tuple[str, ...], kept: Kept | None
     ) -> Gradient:
         if self.steps is None:
             model, state, u, force = self._parts(arrays)
             return step_adjoint(model, state, u, bars[0], bars[1], force, self.threads, wrt)
-        motion = motion or self._motion_again(arrays, results)
-        output_bars = {name: bar for name, bar in zip(self.outputs, bars[2:], strict=True) if bar is not None}
-        return motion.backward(bars[0], bars[1], output_bars, wrt=wrt)
+        motion, end = kept or self._motion_again(arrays, results)
+        given = {name: bar for name, bar in zip(self.outputs, bars[2:], strict=True) if bar is not None}
+        own = {n: self._output_bar(motion, n, bar) for n, bar in given.items() if end is None or n in LOADS}
+        if end is None or len(own) == len(given):
+            return motion.backward(bars[0], bars[1], own, wrt=wrt)
+        rest = {n: self._output_bar(end, n, bar) for n, bar in given.items() if n not in LOADS}
+        last = end.backward(bars=rest, wrt=("state", "params") if "params" in wrt else ("state",))
+        q_bar, qd_bar = self._at_the_end(bars[0], last.q), self._at_the_end(bars[1], last.qd)
+        found = motion.backward(q_bar, qd_bar, own, wrt=wrt)
+        return replace(found, params={name: x + last.params[name] for name, x in found.params.items()})
+
+    def _at_the_end(self, bar: np.ndarray | None, more: np.ndarray) -> np.ndarray:
+        """A cotangent of the states that came out, and one more of the last of them."""
+        if self.only_last:
+            return more if bar is None else bar + more
+        whole = np.zeros((int(self.steps or 0) + 1, *more.shape)) if bar is None else bar.copy()
+        whole[-1] += more
+        return whole
 
     def _parts(self, arrays: Sequence[np.ndarray]) -> tuple[Model, State, Any, Any]:
         """Model, state, controls and outside forces."""
@@ -132,22 +181,37 @@ class Call:
         values = {name: x for name, x in zip(self.inputs, arrays, strict=True) if name in PARAMS}
         return self.model.replace(values) if values else self.model
 
-    def _rollout(self, model: Model, state: State, u: Any, force: Any, keep: bool) -> Trajectory:
+    def _rollout(self, model: Model, state: State, u: Any, force: Any, keep: bool) -> Kept:
         # PyTorch notices itself when a tensor was changed in place, and JAX changes none
+        apart = self._apart
         motion = rolled_out(
-            model, state, u, steps=self.steps, force=force, outputs=self.outputs, threads=self.threads,
-            memory=self.memory, on_nan=self.on_nan, keep=keep,
+            model, state, u, steps=self.steps, force=force, threads=self.threads, memory=self.memory, on_nan=self.on_nan,
+            outputs=tuple(name for name in self.outputs if name not in apart), keep=keep,
         )  # fmt: skip
         motion.gradient = self.gradient
-        return motion
+        return Kept(motion, self._end(model, motion._last_state()))
 
-    def _motion_again(self, arrays: Sequence[np.ndarray], results: Sequence[np.ndarray]) -> Trajectory:
+    @property
+    def _apart(self) -> tuple[str, ...]:
+        """Outputs that are asked of the last state apart, so that no step before it has to say them."""
+        return tuple(name for name in self.outputs if name not in LOADS) if self.outputs_at == "last" else ()
+
+    def _end(self, model: Model, last: tuple[np.ndarray, np.ndarray]) -> Trajectory | None:
+        """The last state as a motion of no steps, for its outputs."""
+        if not self._apart:
+            return None
+        state = State(*(x if self.is_batched else x[0] for x in last))
+        return rolled_out(
+            model, state, None, steps=0, force=None, outputs=self._apart, threads=self.threads, warns=False
+        )
+
+    def _motion_again(self, arrays: Sequence[np.ndarray], results: Sequence[np.ndarray]) -> Kept:
         """The motion whose states came out, or, where only the last one did, the same motion run once more."""
         model, state, u, force = self._parts(arrays)
         if self.returns_states:
             motion = known_motion(model, (results[0], results[1]), u, force=force, threads=self.threads)
             motion.gradient = self.gradient
-            return motion
+            return Kept(motion, self._end(model, motion._last_state()))
         return self._rollout(model, state, u, force, True)
 
     # axes that a framework maps over ---------------------------------------------------------------------------------------
@@ -218,9 +282,23 @@ def checked_call(
     has_time = _check_force(model, shapes.get("force"), batch, n_steps)
     own = frozenset(n for n in shapes if n not in (*STATE, "u", "force") and _check_param(model, n, shapes[n], batch))
     options["outputs"] = checked_names("outputs", options.get("outputs", ()), OUTPUTS, "output")
+    options["links"] = checked_links(model, options.get("links"))
+    check_outputs_at(options.get("outputs_at", "every"))
     if options.get("memory") is not None and not options.get("only_last"):
         raise InputError("memory bounds what is kept, but every state is to be returned: ask for only_last=True")
     return Call(model, tuple(shapes), bool(batch), own, n_steps, has_time, **options)
+
+
+def checked_links(model: Model, names: Any) -> tuple[int, ...] | None:
+    """Rows of the links whose outputs are asked for; None for all of them."""
+    if names is None:
+        return None
+    return tuple(model.link_names.index(name) for name in checked_names("links", names, model.link_names, "link"))
+
+
+def check_outputs_at(given: Any) -> None:
+    if given not in ("every", "last"):
+        raise InputError(f'outputs_at must be "every" or "last", but is {shown(given)}')
 
 
 def _check(name: str, shape: tuple[int, ...], wanted: tuple, hint: Any = None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -102,6 +103,12 @@ class Problem:
     at_root: np.ndarray
     answer: np.ndarray
     D_inv: np.ndarray
+    # the same of the convex law: columns of J and their degrees of freedom, masses
+    first_column: list[int]
+    column_dof: list[int]
+    column: np.ndarray
+    mass: np.ndarray
+    own_mass: np.ndarray
 
     def _value(self, name: str, row: int | None, lane: int) -> float:
         """A parameter of this lane's environment."""
@@ -176,8 +183,23 @@ class Problem:
     def matrix(self, lane: int) -> np.ndarray:
         """A on the rows that take part."""
         rows = np.flatnonzero(self.D[..., lane].reshape(-1) > 0)
-        E, F = self._factors(lane)
+        if not len(rows):
+            return np.zeros((0, 0))
+        E, F = self._joint_space(lane) if self.model.topology.tree["is_implicit"] else self._factors(lane)
         return E[rows] @ F[rows].T + np.diag(self.soft[..., lane].reshape(-1)[rows])
+
+    def _joint_space(self, lane: int) -> tuple[np.ndarray, np.ndarray]:
+        """A = J (M^-1 J^T), from columns and masses as the convex law has them (stages/contact/joint_space.py)."""
+        tree, dofs = self.model.topology.tree, self.model.nv
+        J, M = np.zeros((len(self.kind), 3, dofs)), np.diag(self.own_mass[:, 0, lane])
+        for k in range(len(self.kind)):
+            for c in range(self.first_column[k], self.first_column[k + 1]):
+                J[k, :, self.column_dof[c]] += self.column[c, :, lane]
+        for d in range(dofs):
+            for p in range(tree["chain_first"][d], tree["chain_first"][d + 1]):
+                M[d, tree["chain"][p]] = M[tree["chain"][p], d] = self.mass[p, 0, lane]
+        J = J.reshape(-1, dofs)
+        return J, np.linalg.solve(M, J.T).T
 
     def _factors(self, lane: int) -> tuple[np.ndarray, np.ndarray]:
         """A = E F^T: a column per joint, six per free root."""
@@ -264,5 +286,16 @@ def problem_of(model: Model, frame: Frame, first: int, last: int) -> Problem:
         numbers("block.D", 0, n), numbers("block.low", 0, n), numbers("block.high", 0, n),
         numbers("block.weight", 0, n), numbers("block.friction", 0, n), numbers("block.soft", 0, n),
         sides, numbers("block.effort", 0, 2 * n * tree["most_path"]), numbers("block.at_root", 0, 2 * n),
-        numbers("block.answer", 0, 2 * n), numbers("work.D_inv", 0, tree["n_dofs"]),
+        numbers("block.answer", 0, 2 * n), numbers("work.D_inv", 0, tree["n_dofs"]), *_joint_space_of(tree, whole, numbers, n),
+    )  # fmt: skip
+
+
+def _joint_space_of(tree: Mapping[str, Any], whole: Callable, numbers: Callable, n: int) -> tuple:
+    """Columns and masses of the convex law; nothing of another."""
+    if not (tree["is_implicit"] and n):
+        return [0] * (n + 1), [], np.zeros((0, 3, 1)), np.zeros((0, 1, 1)), np.zeros((0, 1, 1))
+    first = whole("block.first", n + 1)
+    return (
+        first, whole("block.column_dof", first[-1]), numbers("block.column", 0, first[-1]),
+        numbers("block.mass", 0, len(tree["chain"])), numbers("block.own_mass", 0, tree["n_dofs"]),
     )  # fmt: skip

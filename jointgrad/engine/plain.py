@@ -62,6 +62,7 @@ def tables(model: Model, params: Mapping[str, Any] | None = None) -> SimpleNames
     rotation, axis = gauge_of(model.params["joint.axis"])
     for i in range(tree["n_frames"]):
         z.gauge.rotation[i], z.gauge.axis[i] = tuple(map(float, rotation[i])), tuple(map(float, axis[i]))
+    z.tree.has_tangents = 1
     z.call.has_springs = z.call.has_drag = 1
     assembly_stage(z)
     return z

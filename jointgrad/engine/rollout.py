@@ -495,6 +495,22 @@ class Trajectory:
             **wanted(self._outputs), interval=self._schedule.interval if self._schedule else 1,
         )  # fmt: skip
 
+    @property
+    def unsolved(self) -> np.ndarray:
+        """Per environment, steps whose contact problem Newton's method did not solve (of contact=Implicit; else none): their
+        gradient is not exact."""
+        return self._newton()[..., 0]
+
+    @property
+    def iterations(self) -> np.ndarray:
+        """Per environment, iterations of Newton's method (of contact=Implicit; else none): in all steps, and in the worst."""
+        return self._newton()[..., 1:]
+
+    def _newton(self) -> np.ndarray:
+        has = self.model.topology.tree["is_implicit"] and len(self._settling)
+        found = (self._settling if has else np.zeros((self._inputs.batch, 3))).astype(int)
+        return found if self._inputs.is_batched else found[0]
+
     def _describe(self, one: Worker, first: int, last: int) -> None:
         """What every pass over this motion has in common."""
         i = self._inputs
@@ -739,6 +755,9 @@ UNSETTLED = 4.0
 def _warn_of_sweeps(trajectory: Trajectory) -> None:
     """Say so where contacts were not solved: bodies sink into each other there."""
     found = trajectory._settling
+    if trajectory.model.topology.tree["is_implicit"]:
+        _warn_of_iterations(trajectory)
+        return
     if not len(found) or not found[:, 0].max() > UNSETTLED:
         return
     env, model = int(np.argmax(found[:, 0])), trajectory.model
@@ -748,6 +767,19 @@ def _warn_of_sweeps(trajectory: Trajectory) -> None:
         "into each other; a heavy body on a light one, or a long chain of contacts, needs more: contact=jg.Impulse(sweeps=...)",
         UnsettledWarning,
     )
+
+
+def _warn_of_iterations(trajectory: Trajectory) -> None:
+    """Say so where Newton's method did not converge: there is no implicit gradient of such a step."""
+    lost = trajectory._settling[:, 0]
+    if len(lost) and lost.max() > 0:
+        env = int(np.argmax(lost))
+        warn_caller(
+            f"the contacts of {int(lost.sum())} steps were not solved in {trajectory.model.topology.tree['iterations']} iterations "
+            f"(most in environment {env}: {int(lost[env])}); the gradient of these steps is not exact: give contacts more "
+            "compliance, or jg.Implicit(iterations=...) more",
+            UnsettledWarning,
+        )
 
 
 def _explanation(trajectory: Trajectory) -> str:

@@ -93,6 +93,7 @@ class Worker:
             call__program_length=len(schedule.program),
             call__tail_length=len(schedule.tail),
             call__chunk=CHUNK,
+            tree__has_tangents=int(parts == 2),
         )
         self._slots = {f: SCHEMA.slots[f"call.{f}"] for f in SCHEMA.tables["call"]}
         self._full, self._stopped = SCHEMA.slots["touch.is_full"], SCHEMA.slots["at.is_stopped"]

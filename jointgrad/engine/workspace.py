@@ -61,6 +61,10 @@ TREE = {
     # couplings are written out
     "has_impulses": SCALAR, "has_soft_contact": SCALAR, "sweeps": SCALAR, "is_cone": SCALAR, "most_touches": SCALAR,
     "most_blocks": SCALAR, "most_couplings": SCALAR, "has_matrix": SCALAR,
+    # the convex law: whether it is asked for, iterations at most, whether sliding bodies stay level (convex_law.py); whether
+    # numbers carry tangents. The chain of a degree of freedom: those before it that it moves with, a free root's six included
+    "is_implicit": SCALAR, "iterations": SCALAR, "is_level": SCALAR, "has_tangents": SCALAR,
+    "chain_first": INTEGERS, "chain": INTEGERS,
     # tendons: sums of coordinates. tendon_first is each one's first term, and at the end the number of terms
     "n_tendons": SCALAR, "tendon_first": INTEGERS, "term_dof": INTEGERS, "term_q": INTEGERS,
     # which actuators drive joints and which tendons, and of the latter the tendon
@@ -148,6 +152,15 @@ BLOCK = {
     "bounces": CURSOR, "restrained": CURSOR, "share": 1, "whole": 4, "balance": 3,
     # per tree, and of the world, what its mass adds to the answer of points (give.py)
     "lightness": 1,
+    # the convex law (joint_space.py, newton.py). Columns of J, of blocks first[k]:first[k + 1], with their degree of freedom, and
+    # times the gains; masses along chains, and the diagonal; H and its factor; neighbours of each degree of freedom before it
+    "column_dof": LIST, "column": 3, "gained": 3, "composite": 10, "mass": 1, "own_mass": 1, "H": 1,
+    "is_near": LIST, "near": LIST, "near_first": LIST, "near_last": LIST,
+    # velocities along rows, along a step, gains (of turning on its point: cross), what sliding takes off; what impulses add to
+    # the velocities (of a free root: its motion), momentum of that, the gradient, a step and its momentum
+    "u": 3, "du": 3, "gain": 9, "cross": 9, "level": 1, "y": 1, "mass_y": 1, "gradient": 1, "step": 1, "mass_step": 1,
+    # the squared gradient that is left, beside what is small enough
+    "excess": 1,
     # how far the sweeps were from settled, smoothed over steps (settling.py): at worst, at present, and which pair
     "unsettled": 3,
 }  # fmt: skip
@@ -157,6 +170,8 @@ BLOCK_BAR = {
     "square": 1, "friction": 3, "low": 3, "high": 3, "free": 1, "rate": 1, "root": 6,
     # answers of every dof to every row, and their mixtures by A_bar + A_bar^T
     "Y": 3, "Y_body": 18, "W": 3, "W_root": 18, "composite": 10, "composite_bar": 10,
+    # the convex law: multipliers of y, cotangent of the diagonal of M
+    "y": 1, "own_mass": 1,
     # running sums on their way back, with the rates that they give; the same of cotangents
     "D": 3, "pushed": 1, "motion": 6, "speed": 1, "pulled": 1, "pulled_motion": 6, "pulled_speed": 1,
 }  # fmt: skip
@@ -222,7 +237,8 @@ SCHEMA = Schema(
         "grafted_springs", "grafted_springs_adjoint",
         *PAIR_KERNELS, "detection", "detection_adjoint", "springs", "springs_adjoint",
         "blocks", "tie_blocks", "couplings", "sweeps", "own_couplings", "sums", "kicks", "restrain", "restrain_adjoint",
-        "contact", "contact_adjoint",
+        "contact", "contact_adjoint", "columns", "masses", "neighbours", "factor", "newton", "implicit", "implicit_adjoint",
+        "masses_adjoint",
         "sweeps_adjoint", "matrix_adjoint", "mixtures", "sums_adjoint", "inertia_adjoint",
         "rows_adjoint", "ties_adjoint", "loads", "loads_adjoint", "margins", "switches",
         "integration", "integration_adjoint", "outputs", "outputs_adjoint",
@@ -306,9 +322,23 @@ def _block_rows(tree: Mapping[str, Any]) -> dict[str, int]:
     rows |= dict.fromkeys(("motion", "pulled_motion", "Y_body", "composite", "composite_bar", "root"), bodies)
     rows |= dict.fromkeys(("Y", "W"), sides * tree["most_dofs"])
     rows |= dict.fromkeys(("pushed", "free", "rate", "speed", "pulled", "pulled_speed"), dofs)
-    rows |= dict.fromkeys(("share", "balance", "unsettled", "square"), 1 if blocks else 0)
+    rows |= dict.fromkeys(("share", "balance", "unsettled", "square", "excess"), 1 if blocks else 0)
     rows |= {"lightness": tree["n_trees"] + 1}
+    rows |= _joint_space_rows(tree)
     return rows | {"effort": sides * tree["most_path"], "x": history + blocks, "side": history, "e": trials}
+
+
+def _columns(tree: Mapping[str, Any]) -> int:
+    """Room for columns of J: two paths with their roots, or three rows of two joints."""
+    return tree["most_blocks"] * max(2 * (tree["most_path"] + 6), 6) if tree["is_implicit"] else 0
+
+
+def _joint_space_rows(tree: Mapping[str, Any]) -> dict[str, int]:
+    dofs = tree["n_dofs"] if tree["is_implicit"] else 0
+    rows = dict.fromkeys(("y", "mass_y", "gradient", "step", "mass_step", "own_mass"), dofs)
+    rows |= dict.fromkeys(("column", "gained"), _columns(tree))
+    rows |= dict.fromkeys(("u", "du", "gain", "cross", "level"), tree["most_blocks"] if tree["is_implicit"] else 0)
+    return rows | {"mass": len(tree["chain"]) if dofs else 0, "H": dofs * dofs, "composite": tree["n_bodies"] + 1}
 
 
 def lists_of(tree: Mapping[str, Any]) -> dict[str, int]:
@@ -318,8 +348,12 @@ def lists_of(tree: Mapping[str, Any]) -> dict[str, int]:
         ("body", "fork", "root", "member"), 2 * blocks
     )
     block |= {"first": blocks + 1, "other": couplings, "mirror": couplings, "member_first": tree["n_trees"] + 1}
-    scratch = SCRATCH if _geometry_rows(tree) else 0
-    lists = {f"touch.{f}": touches for f in ("pair", "part")} | {"touch.scratch": scratch}
+    dofs, columns = (tree["n_dofs"] if tree["is_implicit"] else 0), _columns(tree)
+    block |= dict.fromkeys(("near_first", "near_last"), dofs) | dict.fromkeys(("near", "is_near"), dofs * dofs)
+    block |= {"column_dof": columns}
+    lists = {f"touch.{f}": touches for f in ("pair", "part")} | {
+        "touch.scratch": SCRATCH if _geometry_rows(tree) else 0
+    }
     return lists | {f"block.{f}": n for f, n in block.items()}
 
 
@@ -341,6 +375,10 @@ def unused_kernels(tree: Mapping[str, Any]) -> tuple[str, ...]:
         unused += ["couplings", "sweeps", "matrix", "mixtures"]
     if not tree["has_impulses"] or tree["has_matrix"]:
         unused += ["own_couplings", "sums"]
+    if not (tree["has_impulses"] and tree["is_implicit"]):
+        unused += ["columns", "masses", "neighbours", "factor", "newton", "implicit"]
+    else:
+        unused += ["couplings", "sweeps", "matrix", "mixtures", "own_couplings", "sums", "kicks", "restrain", "inertia"]
     if not tree["n_rate_aims"]:
         unused.append("grafted_rates")
     if not tree["n_point_nets"]:

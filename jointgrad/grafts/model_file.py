@@ -20,7 +20,7 @@ from ..model.arrays import PARAMS, Model
 from ..model.contact_pairs import Default, Rule
 from ..model.description import Actuator, Description, Joint, Link, Shape, Tendon
 from ..model.errors import InputError, ModelError
-from ..model.laws import Impulse, Spring
+from ..model.laws import Implicit, Impulse, Spring
 from ..model.parts import PlacedRobot
 from ..model.recipe import Recipe
 from ..model.renamed import renamed
@@ -32,7 +32,7 @@ FORMAT = "jointgrad model 1"
 KINDS = {
     kind.__name__: kind
     for kind in (
-        Actuator, Description, Impulse, Joint, Link, MLP, PlacedRobot, Recipe, Rule, Shape, Spring, Tendon,
+        Actuator, Description, Implicit, Impulse, Joint, Link, MLP, PlacedRobot, Recipe, Rule, Shape, Spring, Tendon,
         *constraints.Constraint.__subclasses__(),
     )
 } | {"Placed": PlacedRobot}  # fmt: skip  # as files of 0.1 call it

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .contact_shapes import ContactShape
-from .laws import Impulse, Law, Spring
+from .laws import ROWS, Impulse, Law, Spring
 from .ranges import PAIR
 
 # friction of a shape that says nothing, where its partner says nothing either: sliding, torsional (m), rolling (m)
@@ -71,7 +71,7 @@ def parameters_of(
     a: ContactShape, b: ContactShape, law: Law, options: dict[str, float]
 ) -> tuple[dict[str, float], bool]:
     """Parameters of a pair, and whether it resists turning."""
-    hard, soft = (law, Spring()) if isinstance(law, Impulse) else (Impulse(margin=law.margin), law)
+    hard, soft = (law, Spring()) if isinstance(law, ROWS) else (Impulse(margin=law.margin), law)
     slide, turn, roll, dims = _friction(a, b)
     row = {
         "friction": slide, "torsion": turn, "rolling": roll, "restitution": 0.0, "baumgarte": hard.baumgarte,
@@ -84,7 +84,7 @@ def parameters_of(
     spins = dims > 3 or "torsion" in options or "rolling" in options
     if spins and dims <= 3:
         row |= {w: options.get(w, 0.0) for w in ("torsion", "rolling")}
-    return row, spins and isinstance(law, Impulse)
+    return row, spins and isinstance(law, ROWS)
 
 
 def sharing_name(a: ContactShape, b: ContactShape, tree: dict[str, Any], rule: int | None) -> str:

@@ -12,12 +12,15 @@ from .constraint_rows import Block, block_arrays
 from .contact_pairs import PairRules, parameters_of, sharing_name
 from .contact_shapes import ContactShape
 from .errors import ModelError, UnsupportedWarning, warn_caller
-from .laws import Impulse, Law
+from .laws import ROWS, TIE_COMPLIANCE, Implicit, Impulse, Law
 from .pair_table import PAIR_KINDS, POINTS, pair_kind
+from .trees import chains
 
 # a world with room for more blocks of rows per tree is solved by running sums (twice as many where trees may touch each other,
 # which few do at a time): not by what touches, or the bits of an environment would depend on its neighbours
 MATRIX_BLOCKS = 12
+# of a world whose contacts are solved in joint space, by one matrix
+MOST_DOFS = 1200
 
 
 @dataclass
@@ -30,7 +33,8 @@ class Contacts:
     row_names: list[str] = field(default_factory=list)
     ties: list[Block] = field(default_factory=list)
     overlapping: list[str] = field(default_factory=list)  # pairs left out for that
-    laws: list[Impulse] = field(default_factory=list)  # impulse laws of single pairs
+    laws: list[Impulse | Implicit] = field(default_factory=list)  # of single pairs, those with rows
+    tie_compliance: float = TIE_COMPLIANCE
 
 
 def list_pairs(contacts: Contacts, tree: dict[str, Any], rules: PairRules, pairs: np.ndarray) -> list[str]:
@@ -58,20 +62,44 @@ def list_pairs(contacts: Contacts, tree: dict[str, Any], rules: PairRules, pairs
         s, t = sorted(tree["body_tree"][shapes[k].body] for k in (one, two))
         listed.append(((t == world, s == t, s, t, kind), (kind, one, two, row, law.code, spins)))
     contacts.pairs = [pair for _, pair in sorted(listed, key=lambda entry: entry[0])]
-    contacts.laws = [r.contact for r in rules.rules if isinstance(r.contact, Impulse)]
+    contacts.laws = [r.contact for r in rules.rules if isinstance(r.contact, ROWS)]
     return [f'"{r.first}" and "{r.second}"' for k, r in enumerate(rules.rules) if k not in rules.used]
 
 
-def _solver(law: Law | None, others: list[Impulse]) -> tuple[int, bool, str]:
-    """Sweeps, cone and form. All rows of a world are one problem, so that all impulse laws in it must agree on them."""
-    laws = ([law] if isinstance(law, Impulse) else []) + others
-    asked = {(one.sweeps, one.cone, one.form) for one in laws}
+def _solver(law: Law | None, others: list[Impulse | Implicit]) -> Impulse | Implicit:
+    """A law with the solver of the world. All rows of a world are one problem, so that all laws with rows must agree on it."""
+    laws = ([law] if isinstance(law, ROWS) else []) + others
+    if len({type(one) for one in laws}) > 1:
+        raise ModelError(
+            "Impulse and Implicit contacts in one world: all contacts are solved together, so give them the same law"
+        )
+    asked = {one.solver for one in laws}
     if len(asked) > 1:
         raise ModelError(
-            f"impulse laws of one world ask for different ones of (sweeps, cone, form): {', '.join(map(str, sorted(asked)))}; "
+            f"laws of one world ask for different ones of {laws[0].SOLVER}: {', '.join(map(str, sorted(asked)))}; "
             "all contacts are solved together, so give them the same"
         )
-    return asked.pop() if asked else (Impulse().sweeps, Impulse().cone, Impulse().form)
+    return laws[0] if laws else Impulse()
+
+
+def _solver_arrays(law: Impulse | Implicit, blocks: int, tree: dict[str, Any]) -> dict[str, Any]:
+    if isinstance(law, Implicit):
+        if tree["n_dofs"] > MOST_DOFS:
+            raise ModelError(
+                f"the world has {tree['n_dofs']} degrees of freedom; Implicit keeps one matrix of them, and has room for "
+                f"{MOST_DOFS}: use contact=jg.Impulse(), or several worlds"
+            )
+        return {
+            **chains(tree),
+            "is_implicit": 1, "iterations": law.iterations, "is_level": int(law.is_level), "sweeps": 0, "is_cone": 1,
+            "has_matrix": 0, "most_couplings": blocks,
+        }  # fmt: skip
+    has_matrix = law.form == "matrix" or (law.form == "auto" and blocks <= MATRIX_BLOCKS * (2 * tree["n_trees"] - 1))
+    return {
+        "chain_first": [0], "chain": [],
+        "is_implicit": 0, "iterations": 0, "is_level": 0, "sweeps": law.sweeps, "is_cone": int(law.cone),
+        "has_matrix": int(has_matrix), "most_couplings": min(blocks, 128) * blocks if has_matrix else blocks,
+    }  # fmt: skip
 
 
 def contact_arrays(contacts: Contacts, tree: dict[str, Any], law: Law | None, most: int | None) -> dict[str, Any]:
@@ -90,8 +118,6 @@ def contact_arrays(contacts: Contacts, tree: dict[str, Any], law: Law | None, mo
     touches = min(touches, room)
     # ties are always there, and a point that resists turning needs two blocks
     blocks = len(contacts.ties) + min(blocks, room * (1 + any(spins for *_, spins in pairs)))
-    sweeps, is_cone, form = _solver(law, contacts.laws)
-    has_matrix = form == "matrix" or (form == "auto" and blocks <= MATRIX_BLOCKS * (2 * tree["n_trees"] - 1))
     has_trees = any(tree["n_trees"] not in (s, t) and s != t for _, s, t, _ in runs)
     return {
         "n_shapes": len(contacts.shapes), "n_runs": len(runs), "n_pairs": len(pairs), "n_pair_rows": len(contacts.rows),
@@ -103,9 +129,8 @@ def contact_arrays(contacts: Contacts, tree: dict[str, Any], law: Law | None, mo
         "pair_row": [p[3] for p in pairs], "pair_law": [p[4] for p in pairs], "pair_spins": [int(p[5]) for p in pairs],
         "n_ties": len(contacts.ties), **block_arrays(contacts.ties),
         "has_impulses": int(blocks > 0), "has_soft_contact": int(any(p[4] != Impulse().code for p in pairs)),
-        "sweeps": sweeps, "is_cone": int(is_cone),
-        "most_touches": touches, "most_blocks": blocks, "has_matrix": int(has_matrix),
-        "most_couplings": min(blocks, 128) * blocks if has_matrix else blocks,
+        "most_touches": touches, "most_blocks": blocks, "has_tangents": 0,
+        **_solver_arrays(_solver(law, contacts.laws), blocks, tree),
     }  # fmt: skip
 
 

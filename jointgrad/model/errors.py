@@ -29,7 +29,7 @@ class UnstableWarning(UserWarning):
 
 
 class UnsettledWarning(UserWarning):
-    """Contacts were not solved by the sweeps that they were given."""
+    """Contacts were not solved by the sweeps or iterations that they were given."""
 
 
 class HintWarning(UserWarning):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from .arrays import ANDERSSON, BROWN, COULOMB, HOLLARS, IMPULSE
 from .ranges import check_form
@@ -40,6 +41,14 @@ class Impulse:
     form: str = "auto"
     compliance: float = 1e-5
 
+    # what all laws of a world must agree on
+    SOLVER: ClassVar[str] = "(sweeps, cone, form)"
+
+    @property
+    def solver(self) -> tuple:
+        """How the world's contacts are solved together."""
+        return self.sweeps, self.cone, self.form
+
     @property
     def code(self) -> int:
         """The law's number in the engine."""
@@ -48,6 +57,43 @@ class Impulse:
     def check(self) -> None:
         """Raise ModelError where a number cannot be."""
         check_form("impulse", "Impulse", self)
+
+
+@dataclass(frozen=True)
+class Implicit:
+    """Contact solved to the end: a regularised convex problem with friction cones, solved by Newton's method in joint space and
+    differentiated by the implicit function theorem (docs/contact.md).
+
+    A point gives `compliance` times what its bodies would answer if nothing held them (a pure number, the same for a mouse and
+    an elephant), and `softness` (1/kg), which knows no masses; rows of joints give the same share of what each would answer alone.
+    `baumgarte`, `margin` and `max_push_out_speed` are those of `Impulse`. `iterations` is how many steps of Newton's
+    method an environment may take; one that needs more is reported. `is_level` takes off what a convex cone adds to the normal
+    velocity of a sliding body, which else hops; without it, the law is MuJoCo's.
+    """
+
+    baumgarte: float = 0.2
+    compliance: float = 0.01
+    softness: float = 0.0
+    margin: float = 1e-3
+    max_push_out_speed: float = 2.0
+    iterations: int = 50
+    is_level: bool = True
+
+    SOLVER: ClassVar[str] = "(iterations, is_level)"
+
+    @property
+    def solver(self) -> tuple:
+        """How the world's contacts are solved together."""
+        return self.iterations, self.is_level
+
+    @property
+    def code(self) -> int:
+        """The law's number in the engine."""
+        return IMPULSE
+
+    def check(self) -> None:
+        """Raise ModelError where a number cannot be."""
+        check_form("implicit", "Implicit", self)
 
 
 @dataclass(frozen=True)
@@ -75,4 +121,6 @@ class Spring:
         check_form("spring", "Spring", self)
 
 
-Law = Impulse | Spring
+# laws whose contacts are rows of one problem
+ROWS = (Impulse, Implicit)
+Law = Impulse | Implicit | Spring

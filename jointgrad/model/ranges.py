@@ -228,6 +228,10 @@ FORM: dict[str, dict[str, Any]] = {
         "sweeps": Whole(1), "cone": Flag(), "form": Word(("auto", "matrix", "sums")),
         **{what: PAIR[what] for what in ("baumgarte", "compliance", "softness", "margin", "max_push_out_speed")},
     },
+    "implicit": {
+        "iterations": Whole(1), "is_level": Flag(),
+        **{what: PAIR[what] for what in ("baumgarte", "compliance", "softness", "margin", "max_push_out_speed")},
+    },
     "spring": {
         "friction_law": Word(("coulomb", "andersson", "hollars", "brown")),
         **{what: PAIR[what] for what in ("stiffness", "damping", "exponent", "static_friction", "transition", "margin")},

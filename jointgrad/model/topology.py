@@ -30,7 +30,7 @@ from .contacts import Contacts, contact_arrays, list_pairs, warn_of_overlaps
 from .description import Actuator, Tendon
 from .errors import ModelError
 from .grafts import no_grafts
-from .laws import TIE_COMPLIANCE, Impulse, Law
+from .laws import Implicit, Impulse, Law
 from .loops import list_loops, pairs_of_files
 from .parts import Frame, PlacedRobot, WorldParts
 from .ranges import unit, unit_quaternion
@@ -102,6 +102,8 @@ def topology_of(
     tree |= tree_arrays(tree) | no_grafts()
     contacts = _contacts(parts, frame_body, tree, plan, placed, first_q, first_dof)
     tree |= contact_arrays(contacts, tree, plan.contact, plan.max_contacts)
+    if isinstance(plan.contact, Implicit):
+        contacts.tie_compliance = plan.contact.compliance
     number = {name: j for j, (name, _, _) in enumerate(parts.links)}
     tree["shape_link"] = [number.get(s.link, -1) for s in contacts.shapes]
     dof_names = [f.name if N_DOF[f.kind] == 1 else f"{f.name}[{j}]" for f in frames for j in range(N_DOF[f.kind])]
@@ -256,7 +258,7 @@ def params_of(
         "tendon.rest": [t.rest for t in tendons],
         "tendon.coefficient": [coefficient for t in tendons for _, coefficient, _ in t.full_terms()],
         "world.gravity": world.gravity, "world.dt": dt, "world.density": world.density, "world.viscosity": world.viscosity,
-        "world.baumgarte": Impulse.baumgarte, "world.compliance": TIE_COMPLIANCE, "world.softness": Impulse.softness,
+        "world.baumgarte": Impulse.baumgarte, "world.compliance": contacts.tie_compliance, "world.softness": Impulse.softness,
         "world.limit_margin": Impulse.margin,
         "graft.weight": [],
     }  # fmt: skip

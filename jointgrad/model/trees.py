@@ -69,6 +69,19 @@ def _paths(tree: dict[str, Any]) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def chains(tree: dict[str, Any]) -> dict[str, Any]:
+    """Of every degree of freedom, those before it between it and its root, a free root's own included."""
+    n = tree["n_bodies"]
+    above: list[list[int]] = [[] for _ in range(tree["n_dofs"])]
+    whole: list[list[int]] = []  # of each body, with its own
+    for b in range(n):
+        whole.append(list(whole[tree["parent"][b]]) if tree["parent"][b] < n else [])
+        for d in range(tree["dof"][b], tree["dof"][b] + tree["n_dof"][b]):
+            above[d] = list(whole[b])
+            whole[b].append(d)
+    return {"chain_first": np.cumsum([0, *map(len, above)]).tolist(), "chain": [i for one in above for i in one]}
+
+
 def _way(b: int, parent: Sequence[int], own: list[list[int]]) -> list[int]:
     steps = []
     while b < len(own):

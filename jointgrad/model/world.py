@@ -17,7 +17,7 @@ from .contact_pairs import Default, Rule
 from .description import Description, Shape
 from .errors import ModelError, UnsupportedWarning, warn_caller
 from .inertias import check_inertias, check_moving_mass
-from .laws import Impulse, Law, Spring
+from .laws import Impulse, Law
 from .massless import with_mass
 from .meshes import with_pieces
 from .parts import PlacedRobot, WorldParts, add_robot
@@ -233,6 +233,8 @@ def _check_name(kind: str, name: Any) -> None:
 
 def _check_law(contact: Any) -> None:
     if contact is not None and contact is not Default:
-        if not isinstance(contact, Impulse | Spring):
-            raise ModelError(f"contact must be Impulse(...), Spring(...) or None, but is {shown(contact)}")
+        if not isinstance(contact, Law):
+            raise ModelError(
+                f"contact must be Implicit(...), Impulse(...), Spring(...) or None, but is {shown(contact)}"
+            )
         contact.check()

@@ -197,8 +197,9 @@ def go2(
 
 
 def toss(
-    out: Path = Path("out/toss"), data: Path | None = None, seeds: tuple[int, ...] | None = None, quick: bool = False
-) -> int:
+    out: Path = Path("out/toss"), data: Path | None = None, seeds: tuple[int, ...] | None = None, draw: int = 0,
+    quick: bool = False,
+) -> int:  # fmt: skip
     """Friction, restitution, softness and rounding of a real cube from 50 of 300 tosses, and networks at its contacts: errors on
     the other 250; about two minutes on two cores.
 
@@ -206,6 +207,7 @@ def toss(
         out: Folder for the results.
         data: Folder of the recordings; unless said, that of JOINTGRAD_DATA, or shared/data beside the project.
         seeds: Of the networks' first weights and of what they see; unless said, 0 to 2.
+        draw: Seed by which the 50 tosses are drawn.
         quick: Few tosses, one seed, and far from the end of the search.
     """
     require({"scipy": "scipy", "matplotlib": "matplotlib"}, "optimize")
@@ -213,7 +215,9 @@ def toss(
     from . import toss_networks
 
     size = toss_networks.QUICK if quick else toss_networks.Size()
-    return _kept_run(lambda: toss_networks.reproduce(out, print, replace(size, seeds=seeds or size.seeds), data), out)
+    return _kept_run(
+        lambda: toss_networks.reproduce(out, print, replace(size, seeds=seeds or size.seeds, draw=draw), data), out
+    )
 
 
 def push(out: Path = Path("out/push"), quick: bool = False, data: Path | None = None) -> int:
@@ -340,6 +344,31 @@ def mpc_imitation(
     return _kept_run(lambda: run(settings, folder), folder)
 
 
+def walk(
+    dogs: tuple[str, ...] = ("go2",),
+    seeds: tuple[int, ...] = (0,),
+    seconds: float = 170.0,
+    out: Path = Path("out/walk"),
+    full: bool = False,
+) -> int:
+    """Robot dogs learn to walk by command and are judged, here and in MuJoCo; about five minutes for each dog and seed.
+
+    Args:
+        dogs: Of go2, a1, laikago.
+        seeds: Of everything random; settings were chosen on seeds from 100 on.
+        seconds: How long each learns, in seconds of the processor; compiling apart.
+        out: Folder for the results; what is finished there is kept.
+        full: All three dogs, seeds 0 to 4.
+    """
+    require(
+        {name: name for name in ("torch", "safetensors", "onnx", "matplotlib")} | {"mujoco": "mujoco-core"}, "learn"
+    )
+    from .walk import DOGS, run
+
+    out.mkdir(parents=True, exist_ok=True)
+    return _kept_run(lambda: run(DOGS if full else dogs, range(5) if full else seeds, seconds, out), out)
+
+
 EXPERIMENTS: dict[str, Callable[..., int]] = {
     "pendulum": pendulum,
     "throw": throw,
@@ -355,6 +384,7 @@ EXPERIMENTS: dict[str, Callable[..., int]] = {
     "pendulum-rl": pendulum_rl,
     "ant-rl": ant_rl,
     "transplant": transplant,
+    "walk": walk,
     "mpc-imitation": mpc_imitation,
 }
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -128,16 +129,14 @@ def run(settings: Settings, out: Path, say: Callable[[str], None] = print) -> di
     _learn(robot, names, settings, out, kept, say)
     pupils = {"imitation": names[0], "DAgger": names[-1]}
     makers: dict[str, Callable[[], Controller]] = {
-        "QP (proxsuite)": lambda: ConvexMPC(robot),
-        "QP (OSQP, released)": lambda: ConvexMPC(robot, solver="osqp", horizon="frozen", whole=True),
+        "QP (proxsuite)": partial(ConvexMPC, robot),
+        "QP (OSQP, released)": partial(ConvexMPC, robot, solver="osqp", horizon="frozen", whole=True),
     }
     for label, name in pupils.items():
-        makers[label] = lambda name=name: NetworkMPC(robot, network=load_network(_file(out, name)))
+        makers[label] = partial(NetworkMPC, robot, network=load_network(_file(out, name)))
     for engine in ("jointgrad", "mujoco"):
         for label, make in makers.items():
-            found = kept.part(
-                f"{label}, {engine}", lambda make=make, engine=engine: judged(make, robot, engine, settings)
-            )
+            found = kept.part(f"{label}, {engine}", partial(judged, make, robot, engine, settings))
             say(_row(f"{label}, {engine}", found, settings.walks))
     _draw({k: v for k, v in kept.parts.items() if "falls" in v and "walks" in v}, out)
     return kept.said
@@ -180,9 +179,7 @@ def _learn(
         network.save(_file(out, name))
         np.savez(data, seen=np.array(lessons.seen), taught=np.array(lessons.taught))
         kept.parts.pop(name, None)
-        kept.part(
-            name, lambda falls=falls, missed=missed: {"lessons": len(lessons.seen), "falls": falls, "missed": missed}
-        )
+        kept.part(name, partial(dict, lessons=len(lessons.seen), falls=falls, missed=missed))
         say(
             f"{name}: {len(lessons.seen)} lessons, forces off by {100 * missed:.2f} % of the weight; {falls} falls while collecting"
         )

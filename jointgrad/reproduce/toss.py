@@ -85,9 +85,9 @@ def load(data: Path | None = None) -> Tosses:
     return Tosses(pose, np.array([x[0, [10, 11, 12, 7, 8, 9]] for x in parts]))
 
 
-def split(tosses: Tosses, teaching: int = TEACHING) -> tuple[Tosses, Tosses]:
-    """Tosses to learn from, drawn by a fixed seed, and all others."""
-    order = np.random.default_rng(0).permutation(tosses.pose.shape[1])
+def split(tosses: Tosses, teaching: int = TEACHING, draw: int = 0) -> tuple[Tosses, Tosses]:
+    """Tosses to learn from, drawn by a seed, and all others."""
+    order = np.random.default_rng(draw).permutation(tosses.pose.shape[1])
     return tosses[np.sort(order[:teaching])], tosses[np.sort(order[teaching:])]
 
 

@@ -204,6 +204,7 @@ class Size:
     seeds: tuple[int, ...] = (0, 1, 2)
     teaching: int = TEACHING
     held_out: int | None = None
+    draw: int = 0  # which of the tosses teach
 
 
 QUICK = Size(8, 3, 5, (0,), 15, 60)
@@ -212,7 +213,7 @@ NAMES = ("untuned", "fitted", "fitted, rounded corners")
 
 def reproduce(out: Path, say: Callable[[str], None], size: Size, data: Path | None = None) -> dict[str, Any]:
     """Errors on tosses that were held out. Finished parts are kept; Ctrl-C leaves them."""
-    teaching, held_out = split(load(data), size.teaching)
+    teaching, held_out = split(load(data), size.teaching, size.draw)
     held_out = held_out[np.arange(len(held_out.start))[: size.held_out]]
     kept = Kept(out, "toss", asdict(size), say)
     sharp, rounded = Ours("impulse", 1), Ours("impulse", 1, rounded=True)

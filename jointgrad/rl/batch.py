@@ -14,7 +14,7 @@ from ..engine.rollout import LOADS, rollout
 from ..engine.runtime import check_finite, checked
 from ..model.arrays import Model, State
 from ..model.errors import InputError
-from .randomise import Randomisation
+from .randomise import Randomisation, late
 from .task import Moment, Task, total
 
 # age of an environment before its first episode
@@ -42,6 +42,7 @@ class Batch:
         self.model: Model = task.model
         self.now: Moment = task.blank(count)._replace(age=np.full(count, NOT_BEGUN))
         self._params: dict[str, np.ndarray] = {}
+        self._delays = np.zeros(count, dtype=np.int64)
 
     def observe(self) -> np.ndarray:
         """What policies see; an array of its own, whatever the task gives."""
@@ -78,11 +79,30 @@ class Batch:
     def _moved(self, action: np.ndarray) -> tuple[State, dict[str, np.ndarray], np.ndarray]:
         """States and outputs after an action was held, and where numbers would not stay finite."""
         now, task = self.now, self.task
+        loads = tuple(name for name in task.outputs if name in LOADS)
+        u, hold = action[None], task.hold
+        if self._delays.any():
+            u, hold = late(now.action, action, self._delays, hold), 1
         motion = rollout(
-            self.model, State(now.q, now.qd), action[None], hold=task.hold, outputs=task.outputs, threads=self.threads,
-            on_nan="freeze", keep=False,
-        )  # fmt: skip
-        return motion.last, {name: motion.outputs[name][-1] for name in task.outputs}, motion.status >= 0
+            self.model,
+            State(now.q, now.qd),
+            u,
+            hold=hold,
+            outputs=loads,
+            threads=self.threads,
+            on_nan="freeze",
+            keep=False,
+        )
+        found = {name: motion.outputs[name][-1] for name in loads} | self._placed(motion.last)
+        return motion.last, found, motion.status >= 0
+
+    def _placed(self, state: State) -> dict[str, np.ndarray]:
+        """Outputs of states, whatever step led there: asked of the last one alone, for every one costs."""
+        names = tuple(name for name in self.task.outputs if name not in LOADS)
+        if not names:
+            return {}
+        found = rollout(self.model, state, steps=0, outputs=names, threads=self.threads, keep=False).outputs
+        return {name: found[name][0] for name in names}
 
     def _checked(self, action: Any, idle: np.ndarray | None) -> np.ndarray:
         # a copy: the moment keeps it, and the caller may write the next one into the same array
@@ -106,6 +126,7 @@ class Batch:
                 if name not in self._params:
                     self._params[name] = np.repeat(self.task.model.params[name][None], self.count, 0)
                 self._params[name][k] = value
+            self._delays[k] = self.randomise.delays(rng, self.task.hold, 1)[0]
         self.model = self.task.model.replace(self._params)
 
     def _outputs_at_start(self, state: State, chosen: np.ndarray) -> dict[str, np.ndarray]:
@@ -113,9 +134,7 @@ class Batch:
         names = self.task.outputs
         if not names:
             return {}
-        placed = [name for name in names if name not in LOADS]
-        seen = rollout(self.model, state, steps=0, outputs=placed, threads=self.threads, keep=False).outputs
-        found = {name: self.now.outputs[name].copy() for name in names}
+        placed, found = self._placed(state), {name: self.now.outputs[name].copy() for name in names}
         for name in names:
-            found[name][chosen] = 0.0 if name in LOADS else seen[name][0][chosen]
+            found[name][chosen] = placed[name][chosen] if name in placed else 0.0
         return found

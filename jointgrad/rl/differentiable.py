@@ -13,6 +13,7 @@ from torch import Tensor
 from ..engine.rollout import LOADS
 from ..model.arrays import Model
 from ..torch import Simulator
+from .randomise import late
 from .task import Moment, Step, Task
 
 
@@ -73,12 +74,16 @@ class DifferentiableTask:
         task, now = self.task, self.moved(before, action)
         return Step(now, task.observe(now), task.reward(before, now), task.fallen(now))
 
-    def moved(self, before: Moment, action: Tensor) -> Moment:
-        """The moment after actions (batch, nu) were held: a step that looks at nothing yet."""
-        task = self.task
+    def moved(self, before: Moment, action: Tensor, delays: Tensor | None = None) -> Moment:
+        """The moment after actions (batch, nu) were held: a step that looks at nothing yet. delays: over how many steps of the
+        simulation the action before still acts, (batch,)."""
+        task, hold = self.task, self.task.hold
         action = action.to(before.q.dtype)
+        u = action[None]
+        if delays is not None:
+            u, hold = late(before.action, action, delays, hold), 1
         motion = self.simulator.rollout(
-            before.q, before.qd, action[None], hold=task.hold, params=self.params, outputs=task.outputs, only_last=True
-        )
-        outputs = {name: motion.outputs[name][-1] for name in task.outputs}
-        return Moment(motion.q, motion.qd, action, before.age + 1, outputs, before.goal)
+            before.q, before.qd, u, hold=hold, params=self.params, outputs=task.outputs, only_last=True,
+            outputs_at="last",
+        )  # fmt: skip
+        return Moment(motion.q, motion.qd, action, before.age + 1, motion.outputs, before.goal)

@@ -58,7 +58,9 @@ class DifferentiableBatch:
         self.task, self.count, self.rng, self.randomise, self.carry = task, count, rng, randomise, carry
         self.ease = ease
         self.layer = DifferentiableTask(task, None, threads, on_nan="freeze")
+        self.delays = torch.zeros(count, dtype=torch.int64)
         self._use(self._robots(count))
+        self._delay(np.arange(count))
         self.now: Moment = self.layer.start(rng, count, ease)
         # as if they had begun at different times, so that they do not all end together
         self.now = self.now._replace(age=torch.from_numpy(rng.integers(0, task.limit, count)))
@@ -72,7 +74,7 @@ class DifferentiableBatch:
     def advance(self, action: Tensor) -> Passage:
         """The same, but for what it is paid: push, hold actions, begin anew what is over, and see."""
         before = self.now
-        self.now = self.layer.moved(self._pushed(before), action)
+        self.now = self.layer.moved(self._pushed(before), action, self.delays if self._is_late else None)
         with torch.no_grad():
             terminated = self.task.fallen(self.now)
         passage = Passage(before, self.now, terminated, terminated | (self.now.age >= self.task.limit))
@@ -84,6 +86,7 @@ class DifferentiableBatch:
     def begin(self) -> None:
         """All environments anew and together, with episodes that have just begun."""
         self._use(self._robots(self.count))
+        self._delay(np.arange(self.count))
         self.now = self.layer.start(self.rng, self.count, self.ease)
         self.seen = self.task.observe(self.now)
 
@@ -109,9 +112,20 @@ class DifferentiableBatch:
         self.layer.use(model)
         self.params = {name: x for name, x in model.params.items() if not model.is_shared(name)}
 
+    @property
+    def _is_late(self) -> bool:
+        return self.randomise is not None and self.randomise.latency > 0
+
+    def _delay(self, rows: np.ndarray) -> None:
+        """How late actions arrive from now on in some environments."""
+        if self.randomise is not None and self._is_late:
+            drawn = torch.from_numpy(self.randomise.delays(self.rng, self.task.hold, len(rows)))
+            self.delays = self.delays.index_put((torch.from_numpy(rows),), drawn)
+
     def _exchange(self, fresh: np.ndarray) -> Model:
         """Others in place of some robots. The model of those."""
         robots, model = self._robots(len(fresh)), self.task.model
+        self._delay(fresh)
         if self.params:
             own = {name: x.copy() for name, x in self.params.items()}
             for name, x in own.items():
@@ -152,14 +166,14 @@ class DifferentiableBatch:
         """All that another batch needs to go on from here: tensors by name, and the generator's state as text."""
         now = self.now
         found = {name: getattr(now, name).detach() for name in TENSORS}
-        found |= {f"outputs.{name}": x.detach() for name, x in now.outputs.items()}
+        found |= {f"outputs.{name}": x.detach() for name, x in now.outputs.items()} | {"delays": self.delays}
         found |= {f"params.{name}": torch.from_numpy(x.copy()) for name, x in self.params.items()}
         return found, json.dumps(self.rng.bit_generator.state)
 
     def restore(self, tensors: dict[str, Tensor], generator: str) -> None:
         parts: dict[str, Any] = {name: tensors[name] for name in TENSORS}
         parts["outputs"] = {name: tensors[f"outputs.{name}"] for name in self.task.outputs}
-        self.now = Moment(**parts)
+        self.now, self.delays = Moment(**parts), tensors["delays"]
         if self.params:
             own = {name: tensors[f"params.{name}"].numpy() for name in self.params}
             self._use(self.task.model.with_params({**self.task.model.params, **own}, self.count))

@@ -47,7 +47,7 @@ def step(task: Task, before: Moment, action: jax.Array, params: Mapping[str, Any
         params=params,
         outputs=task.outputs,
         only_last=True,
+        outputs_at="last",
     )
-    outputs = {name: motion.outputs[name][-1] for name in task.outputs}
-    now = Moment(motion.q, motion.qd, action, before.age + 1, outputs, before.goal)
+    now = Moment(motion.q, motion.qd, action, before.age + 1, motion.outputs, before.goal)
     return Step(now, task.observe(now), task.reward(before, now), task.fallen(now))

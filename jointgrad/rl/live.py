@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -99,9 +100,7 @@ class LivePage:
             gui.add_markdown("keys: W S forward and back, A D sideways, Q E turn, X stop")
         for key, (name, sign) in KEYS.items():
             if name in ranges:
-                self._key(
-                    key, f"{name} {'+' if sign > 0 else '-'}", lambda name=name, sign=sign: self.press(name, sign)
-                )
+                self._key(key, f"{name} {'+' if sign > 0 else '-'}", functools.partial(self.press, name, sign))
         self._key("X", "stop", self.halt)
 
     def _key(self, key: Any, label: str, act: Callable[[], None]) -> None:

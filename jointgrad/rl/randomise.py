@@ -11,6 +11,7 @@ import numpy as np
 from ..model.arrays import FREE, Model
 from ..model.errors import InputError
 from ..model.names import unknown
+from .arrays import Array, namespace
 
 # pushes per action
 PUSHES = 1 / 150
@@ -19,7 +20,7 @@ PUSHES = 1 / 150
 @dataclass(frozen=True)
 class Randomisation:
     """By which share parameters differ: a factor between 1 - share and 1 + share, even between the two. And how hard a robot
-    with a free base is pushed now and then."""
+    with a free base is pushed now and then, and how late actions arrive."""
 
     mass: float = 0.0  # of each link, and its inertia with it
     friction: float = 0.0  # of all pairs that touch, by one factor
@@ -27,6 +28,7 @@ class Randomisation:
     push: float = (
         0.0  # the most by which a velocity of the base changes at once, m/s and rad/s; every 150 actions or so
     )
+    latency: float = 0.0  # of the time between two actions, for how long at most the one before still acts
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -45,6 +47,12 @@ class Randomisation:
         }  # fmt: skip
         return {name: model.params[name] * factor for name, factor in factors.items()}
 
+    def delays(self, rng: np.random.Generator, hold: int, batch: int) -> np.ndarray:
+        """Over how many of the `hold` steps of an action the one before still acts, (batch,), whole numbers."""
+        if not self.latency:
+            return np.zeros(batch, dtype=np.int64)
+        return np.rint(self.latency * hold * rng.random(batch)).astype(np.int64)
+
     def kick(self, rng: np.random.Generator, model: Model, batch: int) -> np.ndarray:
         """What pushes add to the rates of robots with a free base, (batch, nv): mostly nothing."""
         found = np.zeros((batch, model.nv))
@@ -56,6 +64,13 @@ class Randomisation:
     @staticmethod
     def _factors(rng: np.random.Generator, share: float, count: int) -> np.ndarray:
         return 1.0 + share * rng.uniform(-1.0, 1.0, count)
+
+
+def late(before: Array, action: Array, delays: Array, hold: int) -> Array:
+    """Controls of each step while an action is held, (hold, batch, nu), where it arrives late."""
+    xp = namespace(action)
+    step = xp.arange(hold)[:, None, None]
+    return xp.where(step < delays[None, :, None], before[None], action[None])
 
 
 def randomisation(given: Any) -> Randomisation | None:

@@ -86,8 +86,13 @@ def _clamps(one) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     tree, table = one.model.topology.tree, one.frame.table
     n = _number(one, "block.n")
     kind, source = _list(one, "block.kind", n), _list(one, "block.source", n)
-    x = table("block.x")[: (tree["sweeps"] + 1) * n, :, 0].reshape(tree["sweeps"] + 1, n, 4, -1)[1:].copy()
-    if _number(one, "block.restrained"):
+    is_implicit = tree["is_implicit"]  # which has one outcome, and no sweeps
+    x = (
+        table("block.x")[: (tree["sweeps"] + 1) * n, :, 0]
+        .reshape(tree["sweeps"] + 1, n, 4, -1)[1 - is_implicit :]
+        .copy()
+    )
+    if _number(one, "block.restrained") and not is_implicit:
         x[-1] = table("block.whole")[:n, :, 0]
     friction, active = table("block.friction")[:n, :, 0], table("block.active")[:n, :, 0]
     low, high, weight = (table(f"block.{what}")[:n, :, 0] for what in ("low", "high", "weight"))
@@ -99,6 +104,18 @@ def _clamps(one) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     clamped[:, point, 1:] = x[:, point, 3:] < 1 if tree["is_cone"] else most <= np.abs(x[:, point, 1:3])
     normal = x[:, np.flatnonzero(spin) - 1, :1]
     clamped[:, spin] = np.abs(x[:, spin, :3]) >= friction[spin][:, [1, 2, 2]] * normal
+    if is_implicit:
+        clamped[:, spin] = x[:, spin, 3:] < 1
+        # how the slip to be expected was found
+        b, slip = (
+            table("block.b")[:n][point, 0, 0],
+            np.hypot(*np.moveaxis(table("block.closing")[:n][point, 1:, 0], 1, 0)),
+        )
+        # and whether a point bounces, or parts faster
+        rows = [tree["pair_row"][_list(one, "touch.pair", i + 1)[i]] for i in source[point]]
+        bounce = -table("params.pair_restitution")[rows, 0, 0] * table("block.approach")[:n][point, 0, 0]
+        clamped[:, point, 1] += (2 * (table("block.closing")[:n][point, 0, 0] - b > bounce + 1e-13)).astype(np.int8)
+        clamped[:, point, 2] += (2 * (b < 0) + 4 * (slip > friction[point, 0] * np.maximum(-b, 0))).astype(np.int8)
     # what was asked of a point: it bounces or parts, from below the surface or above; bounces that were restrained
     gap, approach = table("touch.gap")[source[point], 0, 0], table("block.approach")[:n][point, 0, 0]
     share = table("block.share")[0, 0, 0] < 1 if _number(one, "block.restrained") else np.zeros(x.shape[3], bool)

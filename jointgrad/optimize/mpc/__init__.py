@@ -4,6 +4,7 @@ from .controller import Command, Controller, Sensed
 from .convex import ConvexProblem, Weights
 from .gaits import GAITS, Gait
 from .legs import Legs
+from .planning import IlqrMPC, SamplingMPC
 from .quadruped import ConvexMPC
 from .robots import ROBOTS, Quadruped, quadruped
 
@@ -15,8 +16,10 @@ __all__ = [
     "ConvexMPC",
     "ConvexProblem",
     "Gait",
+    "IlqrMPC",
     "Legs",
     "Quadruped",
+    "SamplingMPC",
     "Sensed",
     "Weights",
     "quadruped",

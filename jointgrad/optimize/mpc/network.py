@@ -42,7 +42,7 @@ class Network:
         named = {f"W{k}": W for k, (W, _) in enumerate(self.layers)} | {
             f"b{k}": b for k, (_, b) in enumerate(self.layers)
         }
-        np.savez(path, mean=self.mean, deviation=self.deviation, **named)
+        np.savez(path, mean=self.mean, deviation=self.deviation, **named)  # type: ignore[arg-type]  # its stub, not ours
 
 
 def load_network(path: Path) -> Network:

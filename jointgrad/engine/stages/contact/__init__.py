@@ -1,6 +1,7 @@
 """Points that touch, limits, dry friction, loops -> what impulses add to the rates (Qiao 2021, sec. 4.2).
 
-All rows of a world are one problem, solved by a fixed number of sweeps; its reverse is exact for what was computed.
+All rows of a world are one problem. It is solved by a fixed number of sweeps, whose reverse is exact for what was computed, or
+as a convex one to the end (implicit.py; its pieces: convex_law.py, joint_space.py, newton.py, bounces.py, implicit_margins.py).
 The pieces: paths.py (how trees answer), rows.py and ties.py (the problem), gauss_seidel.py (its solution and the same
 backwards), clamps.py (the bounds in it), running_sums.py (the same for many contacts), settling.py (whether the sweeps were
 enough), energy.py (bounces do no work), response.py (impulses to rates, and back to inertias), pulls.py (back to rows and
@@ -13,6 +14,7 @@ from ..articulated import multipliers
 from .energy import restrain, restrain_adjoint, restrain_again, square_adjoint, unrestrain
 from .gauss_seidel import matrix_adjoint, sweeps, sweeps_adjoint
 from .give import lightness_adjoint
+from .implicit import implicit, implicit_adjoint, masses_adjoint
 from .loads import loads_felt
 from .pulls import impulse_cotangents, rows_adjoint
 from .response import inertia_adjoint, mixtures, rates, sum_pushes
@@ -32,7 +34,9 @@ WRITES = (
     "block.rows", "block.effort", "block.at_root", "block.answer", "block.weight", "block.weight2", "block.closing",
     "block.approach", "block.A", "block.b", "block.give", "block.lightness", "block.soft", "block.low", "block.high",
     "block.friction", "block.active", "block.D", "block.G", "block.start", "block.x", "block.side", "block.pushed", "block.motion",
-    "block.share", "block.whole", "block.balance", "block.unsettled", "work.kick",
+    "block.share", "block.whole", "block.balance", "block.unsettled", "block.column", "block.gained", "block.composite",
+    "block.mass", "block.own_mass", "block.H", "block.u", "block.du", "block.gain", "block.cross", "block.level", "block.y",
+    "block.mass_y", "block.gradient", "block.step", "block.mass_step", "block.excess", "work.kick",
 )  # fmt: skip
 
 
@@ -52,11 +56,15 @@ def kicks(frame):
 
 @kernel
 def contact(frame):
+    tree = frame.tree
     blocks(frame)
     if frame.block.n == 0:
         no_kick(frame)
     else:
-        if frame.tree.has_matrix != 0:
+        if tree.is_implicit != 0:
+            implicit(frame)
+            return
+        if tree.has_matrix != 0:
             couplings(frame)
             sweeps(frame)
         else:
@@ -70,7 +78,13 @@ def contact(frame):
 def contact_adjoint(frame, bar):
     """Reads bar.work.kick, and bar.block.load where contact forces are outputs; adds to the cotangents of all that it reads."""
     tree, block, call = frame.tree, frame.block, frame.call
-    if block.n > 0:
+    if block.n > 0 and tree.is_implicit != 0:
+        implicit_adjoint(frame, bar)
+        masses_adjoint(frame, bar)
+        if call.wants_params != 0 or tree.n_mass_aims != 0:
+            lightness_adjoint(frame, bar)
+        rows_adjoint(frame, bar)
+    elif block.n > 0:
         multipliers(frame, bar.work.kick)
         impulse_cotangents(frame, bar)
         if call.wants_loads != 0:

@@ -9,11 +9,14 @@ from ....compiler.elementary import inverse
 from ....compiler.kernel import accumulate, inlined, sweep
 from ....compiler.reverse import adjoint
 from ....compiler.trace import traced
+from ....model.arrays import JOINT_TIE, WELD
 from ...operators import zero
-from .paths import POINT, is_of_joints
+from .paths import BOUNDED, POINT, is_of_joints
 
 # of the answer of a free tree
 LOOSE = 0.1
+# m
+ARM = 0.1
 
 
 @traced
@@ -62,6 +65,12 @@ def lightness_at(frame, k):
     tree, block = frame.tree, frame.block
     a, b = tree.body_tree[block.body[2 * k]], tree.body_tree[block.body[2 * k + 1]]
     return sum_of(block.lightness[a], block.lightness[b])
+
+
+@traced
+def turning_lightness(lightness):
+    """The same of what turns, with a radius of gyration of ARM."""
+    return lightness * (1.0 / (ARM * ARM))
 
 
 @traced
@@ -130,9 +139,13 @@ def lightness_adjoint(frame, bar):
     for t in range(tree.n_trees + 1):
         bar.block.lightness[t] = zero(frame.params.world_dt[0])
     for k in range(block.n):
-        if block.kind[k] == POINT:
+        is_loop = tree.is_implicit != 0 and block.kind[k] == BOUNDED and tree.tie_kind[block.source[k]] != JOINT_TIE
+        if block.kind[k] == POINT or is_loop:
+            mass_bar = bar.block.give[k][2]
+            if is_loop and tree.tie_kind[block.source[k]] == WELD:
+                mass_bar = turning_lightness(mass_bar)
             for side in range(2 * k, 2 * k + 2):
-                accumulate(bar.block.lightness, tree.body_tree[block.body[side]], bar.block.give[k][2])
+                accumulate(bar.block.lightness, tree.body_tree[block.body[side]], mass_bar)
     for t in range(tree.n_trees):
         mass_bar = mass_bar_of(block.lightness[t], bar.block.lightness[t])
         for i in range(tree.tree_first[t], tree.tree_first[t + 1]):

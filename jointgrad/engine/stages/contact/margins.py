@@ -18,6 +18,7 @@ from ...at_points import at_point
 from ...operators import zero, zero3
 from .energy import SLACK, bounce_at, mass_of_all, may_push, most_push, take_whole
 from .gauss_seidel import changed, gathered
+from .implicit_margins import edge_of, has_edge, unsolved
 from .paths import BOUNDED, POINT, SPIN
 from .response import no_sums, push
 from .rows import BOUNCES, brake, push_out
@@ -420,12 +421,24 @@ def share_record(frame, record):
     return with_share(record, block.balance[0], who, weight_of(1, -4))
 
 
+@sweep
+def implicit_record(frame, record):
+    """Of the convex law there is one outcome, and no sweeps."""
+    for k in range(frame.block.n):
+        if has_edge(frame, k):
+            value, code = edge_of(frame, k)
+            record = with_margin(record, value, name_of(frame, k), 1.0, code, weight_of(seed_of(frame, k), 0))
+    return record
+
+
 @kernel
 def margins(frame):
     block = frame.block
     record = empty_record(frame.params.world_dt[0])
     n, T = block.n, frame.tree.sweeps
-    if n > 0:
+    if frame.tree.is_implicit != 0:
+        record = implicit_record(frame, record)
+    elif n > 0:
         if block.restrained != 0:
             take_whole(frame)
         no_sums(frame, block.pushed, block.motion)
@@ -435,7 +448,10 @@ def margins(frame):
             value, code = margin_of(frame, t, k)
             record = with_margin(record, value, name, 1.0 if t == T - 1 else 0.0, code, weight_of(seed, t))
     for k in range(n):
-        record = with_impulse(record, block.x[T * n + k], block.x[(T - 1) * n + k])
+        if frame.tree.is_implicit != 0:
+            record = with_impulse(record, block.x[k], unsolved(block.x[k], block.excess[0]))
+        else:
+            record = with_impulse(record, block.x[T * n + k], block.x[(T - 1) * n + k])
         if block.kind[k] == POINT:
             record = point_record(frame, record, k)
     if n > 0 and block.bounces != 0:

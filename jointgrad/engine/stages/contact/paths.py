@@ -94,8 +94,10 @@ def along_path(frame, side, rows, last, first):
 
 @inlined
 def reach_roots(frame, k):
-    """Efforts of a block's rows at all joints of its paths, force at and answer of its roots."""
+    """Efforts of a block's rows at all joints of its paths, force at and answer of its roots; the convex law asks for none."""
     tree, block = frame.tree, frame.block
+    if tree.is_implicit != 0:
+        return
     a, b = 2 * k, 2 * k + 1
     is_joined = block.root[b] == IN_FIRST
     fork = block.fork[b]

@@ -15,7 +15,14 @@ from ...at_points import at_point, give_to_point
 from ...operators import plus, zero, zero3, zero6, zero18
 from .paths import BOUNDED, IN_FIRST, POINT, joined, three
 from .response import free_rates, together
-from .rows import point_demand_adjoint, point_rows_adjoint, spin_demand_adjoint, spin_rows_adjoint, with_approach
+from .rows import (
+    bouncing_compliance_adjoint,
+    point_demand_adjoint,
+    point_rows_adjoint,
+    spin_demand_adjoint,
+    spin_rows_adjoint,
+    with_approach,
+)
 from .ties import (
     connect_demand_adjoint,
     friction_bounds_adjoint,
@@ -129,7 +136,7 @@ def point_adjoint(frame, bar, k):
         accumulate(bar.params.pair_baumgarte, row, stabilisation)
         accumulate(bar.params.pair_max_push_out_speed, row, push_limit)
         accumulate(bar.params.world_dt, 0, dt_bar)
-        if block.restrained != 0:
+        if block.restrained != 0 or tree.is_implicit != 0:
             closing_bar = plus(closing_bar, bar.block.closing[k])
             approach_bar = plus(approach_bar, bar.block.approach[k])
         bars = sides_adjoint(frame, bar, k, closing_bar)
@@ -144,7 +151,7 @@ def point_adjoint(frame, bar, k):
             block.closing[k], touch.gap[i], at_point(frame, touch.restitution, params.pair_restitution, i, row),
             params.pair_margin[row], bar.block.b[k],
         )  # fmt: skip
-        if block.restrained != 0:
+        if block.restrained != 0 or tree.is_implicit != 0:
             closing_bar = plus(closing_bar, bar.block.closing[k])
         bars = sides_adjoint(frame, bar, k, closing_bar)
         normal = spin_rows_adjoint(touch.normal[i], bars)
@@ -152,7 +159,15 @@ def point_adjoint(frame, bar, k):
     give_to_point(frame, bar.touch.friction, bar.params.pair_friction, i, row, bar.block.friction[k][0])
     accumulate(bar.params.pair_torsion, row, bar.block.friction[k][1])
     accumulate(bar.params.pair_rolling, row, bar.block.friction[k][2])
-    accumulate(bar.params.pair_compliance, row, bar.block.give[k][0])
+    compliance_bar = bar.block.give[k][0]
+    if tree.is_implicit != 0:
+        compliance_bar, restitution_bar = bouncing_compliance_adjoint(
+            params.pair_compliance[row],
+            at_point(frame, touch.restitution, params.pair_restitution, i, row),
+            compliance_bar,
+        )
+        give_to_point(frame, bar.touch.restitution, bar.params.pair_restitution, i, row, restitution_bar)
+    accumulate(bar.params.pair_compliance, row, compliance_bar)
     accumulate(bar.params.pair_softness, row, bar.block.give[k][1])
 
 
@@ -169,7 +184,7 @@ def loop_adjoint(frame, bar, k):
     i, j = tree.tie_a[t], tree.tie_b[t]
     a, b = block.body[2 * k], block.body[2 * k + 1]
     closing_bar = bar.block.b[k]
-    if block.restrained != 0:
+    if block.restrained != 0 or tree.is_implicit != 0:
         closing_bar = plus(closing_bar, bar.block.closing[k])
     bars = sides_adjoint(frame, bar, k, closing_bar)
     if tree.tie_kind[t] == CONNECT:
@@ -275,7 +290,7 @@ def joints_adjoint(frame, bar, k):
     )
     b, low, high = bar.block.b[k], bar.block.low[k], bar.block.high[k]
     more = zero3(frame.params.world_dt[0])
-    if block.restrained != 0:
+    if block.restrained != 0 or tree.is_implicit != 0:
         more = bar.block.closing[k]
     if tree.tie_row[r] != NO_ROW:
         joint_row_adjoint(frame, bar, k, r, weight[0], weight2[0], closing[0],

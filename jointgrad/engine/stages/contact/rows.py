@@ -27,6 +27,8 @@ from .ties import tie_blocks
 BOUNCES = 0.01
 # m/s: what bounces is pushed out no faster
 GENTLE = 0.025
+# share of its compliance that a pair which bounces has in the convex law
+FIRM_BOUNCE = 0.02
 
 
 def forces_at(point, reference, axes):
@@ -100,6 +102,13 @@ def target_speed(approach, gap, restitution, stabilisation, push_limit, dt):
 
 
 @traced
+def bouncing_compliance(compliance, restitution):
+    """What gives way does not come back as fast as restitution says: what bounces gives the less, as it is braked the less."""
+    braked = brake(restitution)
+    return compliance * (FIRM_BOUNCE + (1.0 - FIRM_BOUNCE) * select(braked > 0.0, braked, 0.0))
+
+
+@traced
 def point_demand(closing, approach, gap, restitution, stabilisation, push_limit, margin, dt):
     """What the impulse must undo."""
     target = target_speed(approach, gap, restitution, stabilisation, push_limit, dt)
@@ -170,7 +179,10 @@ def finish(frame, i, k, row, restitution):
         at_point(frame, touch.friction, params.pair_friction, i, row), params.pair_torsion[row], params.pair_rolling[row],
     )  # fmt: skip
     looseness = lightness_at(frame, k) if block.kind[k] == POINT else zero(params.world_dt[0])
-    block.give[k] = params.pair_compliance[row], params.pair_softness[row], looseness
+    compliance = params.pair_compliance[row]
+    if frame.tree.is_implicit != 0:
+        compliance = bouncing_compliance(compliance, restitution)
+    block.give[k] = compliance, params.pair_softness[row], looseness
     reach_roots(frame, k)
 
 
@@ -179,7 +191,7 @@ def blocks(frame):
     tree, touch, block = frame.tree, frame.touch, frame.block
     block.n = 0
     block.bounces = block.restrained = 0
-    if touch.n != 0:
+    if touch.n != 0 or (tree.is_implicit != 0 and tree.n_ties != 0):
         lightnesses(frame)
     if tree.n_ties != 0:
         tie_blocks(frame)
@@ -318,6 +330,7 @@ def own_couplings(frame):
 
 
 point_rows_adjoint = adjoint(point_rows, "point normal")
+bouncing_compliance_adjoint = adjoint(bouncing_compliance, "compliance restitution")
 spin_rows_adjoint = adjoint(spin_rows, "normal")
 point_demand_adjoint = adjoint(point_demand, "closing approach gap restitution stabilisation push_limit dt")
 spin_demand_adjoint = adjoint(spin_demand, "closing")

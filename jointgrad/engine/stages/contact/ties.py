@@ -15,6 +15,7 @@ from ....compiler.trace import traced
 from ....model.arrays import CONNECT, HIGH_ROW, JOINT_TIE, LOW_ROW, MIMIC_ROW, NO_ROW, STOP_ROW
 from ....model.laws import Impulse
 from ...operators import plus, zero, zero3, zero18
+from .give import lightness_at, turning_lightness
 from .paths import BOUNDED, IN_FIRST, joined, open_block, passed, reach_roots, settle
 
 BIG = float("inf")
@@ -194,6 +195,8 @@ def joints_along_path(frame, k, side, rows, last, first):
 @sweep
 def joints_reach_roots(frame, k):
     tree, block = frame.tree, frame.block
+    if tree.is_implicit != 0:
+        return
     a, b = 2 * k, 2 * k + 1
     fork, start = block.fork[b], zero18(block.weight[k][0])
     f = joints_along_path(frame, k, a, start, tree.path_length[block.body[a]] - 1, fork)
@@ -273,6 +276,17 @@ def unbounded(anything):
 
 
 @sweep
+def loop_lightness(frame, k, t):
+    """What the convex law takes for the response of a loop's trees."""
+    tree = frame.tree
+    if tree.is_implicit == 0:
+        return zero(frame.params.world_dt[0])
+    if tree.tie_kind[t] == CONNECT:
+        return lightness_at(frame, k)
+    return turning_lightness(lightness_at(frame, k))
+
+
+@sweep
 def loop_tie(frame, t):
     tree, params, work, touch, block = frame.tree, frame.params, frame.work, frame.touch, frame.block
     i, j, dt = tree.tie_a[t], tree.tie_b[t], params.world_dt[0]
@@ -292,7 +306,7 @@ def loop_tie(frame, t):
     else:
         block.b[k] = weld_demand(block.closing[k], touch.shape[i], touch.shape[j], params.world_baumgarte[0], dt)
     block.low[k], block.high[k], block.active[k] = unbounded(dt)
-    block.give[k] = params.world_compliance[0], params.world_softness[0], zero(params.world_dt[0])
+    block.give[k] = params.world_compliance[0], params.world_softness[0], loop_lightness(frame, k, t)
     reach_roots(frame, k)
 
 
