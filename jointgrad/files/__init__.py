@@ -25,8 +25,8 @@ def load(
     """A robot from a URDF or MJCF file: a path, an open file, or the text. Which it is, is asked of its outermost element.
 
     search_roots: a folder, or several, in which meshes and included files are looked for besides the file's own (`package://` also
-    above it and by ROS's paths). missing_meshes: "error" or "skip". Of URDF alone: base, "fixed" or "free"; actuators, whether every
-    movable joint gets a torque actuator (True unless said); srdf, the path or text of an SRDF file whose links do not touch (None:
+    above it and by ROS's paths). missing_meshes: "error" or "skip". Of URDF alone: base, "fixed" or "free"; actuators, whether
+    every movable joint gets a torque actuator (True unless said); srdf, the path or text of an SRDF file whose links do not touch (None:
     the one of the same name beside it, if there is one; False: none). Of MJCF alone: allow_unsupported loads a file that would move
     otherwise here than in MuJoCo.
     """
