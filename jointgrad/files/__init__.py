@@ -26,9 +26,9 @@ def load(
 
     search_roots: a folder, or several, in which meshes and included files are looked for besides the file's own (`package://` also
     above it and by ROS's paths). missing_meshes: "error" or "skip". Of URDF alone: base, "fixed" or "free"; actuators, whether
-    every movable joint gets a torque actuator (True unless said); srdf, the path or text of an SRDF file whose links do not touch (None:
-    the one of the same name beside it, if there is one; False: none). Of MJCF alone: allow_unsupported loads a file that would move
-    otherwise here than in MuJoCo.
+    every movable joint gets a torque actuator (True unless said); srdf, the path or text of an SRDF file whose links do not touch
+    (None: the one of the same name beside it, if there is one; False: none). Of MJCF alone: allow_unsupported loads a file that
+    would move otherwise here than in MuJoCo.
     """
     if hasattr(source, "read"):
         source = path_or_text(source)
