@@ -128,7 +128,7 @@ def damped_chain_of_20_000() -> str:
 @attack
 def limited_chain_of_20_000() -> str:
     """It compiles; that a step takes the square of its length is said before the memory is taken."""
-    from jointgrad.engine.runtime import worker
+    from jointgrad.engine.run.runtime import worker
 
     model = chain(20_000, limit=(-1.0, 1.0)).compile()
 

@@ -29,7 +29,7 @@ import torch
 import jointgrad as jg
 import jointgrad.jax as in_jax
 from jointgrad.bench.timing import best, print_goals, resident, write
-from jointgrad.engine.rollout import step_adjoint
+from jointgrad.engine.run.single_steps import step_adjoint
 from jointgrad.torch import Simulator
 
 jax.config.update("jax_enable_x64", True)

@@ -34,8 +34,8 @@ from pathlib import Path
 import numpy as np
 
 import jointgrad as jg
-from jointgrad.engine.stages.contact.paths import BOUNDED, POINT
-from jointgrad.model.arrays import BOX, JOINT_TIE, MIMIC_ROW, PLANE, TORQUE
+from jointgrad.engine.kernels.stages.contact.paths import BOUNDED, POINT
+from jointgrad.model.arrays import BOX, JOINT_CONSTRAINT, MIMIC_ROW, PLANE, TORQUE
 from jointgrad.model.rotations import rotation
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -130,7 +130,7 @@ def inside(model: jg.Model) -> jg.State:
     for at, n_dof, frame in zip(tree["q"], tree["n_dof"], tree["frame"], strict=True):
         if n_dof == 1:
             q[at] = np.clip(q[at], *model.params["joint.limit"][frame])
-    for kind, frame, at, leader in zip(*(tree[f"tie_{w}"] for w in ("row", "frame", "q", "q2")), strict=True):
+    for kind, frame, at, leader in zip(*(tree[f"constraint_{w}"] for w in ("row", "frame", "q", "q2")), strict=True):
         if kind == MIMIC_ROW:
             ratio, offset = model.params["joint.mimic"][frame]
             q[at] = ratio * q[leader] + offset
@@ -140,7 +140,7 @@ def inside(model: jg.Model) -> jg.State:
 def raised(model: jg.Model) -> jg.State:
     """The same with all free robots moved up together, the lowest to DROP above the ground, unless loops tie them."""
     state, tree = inside(model), model.topology.tree
-    if any(kind != JOINT_TIE for kind in tree["tie_kind"]):
+    if any(kind != JOINT_CONSTRAINT for kind in tree["constraint_kind"]):
         return model.initial_state()
     q, heights = state.q.copy(), lowest(model, state)
     free = [number for number, root in enumerate(tree["tree_root"]) if root >= 0 and number in heights]
@@ -154,13 +154,13 @@ def raised(model: jg.Model) -> jg.State:
 def pushed_energy(model: jg.Model, state: jg.State) -> float:
     """What it may take to part points that start inside something, and to close loops, which may be open."""
     problem, gravity = jg.inspect(model, state)._problem(0)[0], float(np.linalg.norm(model.params["world.gravity"]))
-    tie_kind, push = model.topology.tree["tie_kind"], 0.5 * jg.Impulse.max_push_out_speed**2
+    constraint_kind, push = model.topology.tree["constraint_kind"], 0.5 * jg.Impulse.max_push_out_speed**2
     found = 0.0
     for kind, source, mass in zip(problem.kind, problem.source, problem.D[:, :, 0], strict=True):
         if kind == POINT:
             depth = -min(0.0, float(problem.gap[source, 0]))
             found += mass[0] * (push + gravity * depth) if depth > 0 else 0.0
-        elif kind == BOUNDED and tie_kind[source] != JOINT_TIE:
+        elif kind == BOUNDED and constraint_kind[source] != JOINT_CONSTRAINT:
             found += mass.sum() * push
     return float(found)
 

@@ -49,35 +49,36 @@ _HOME = {
     "load_model": "grafts.model_file",
     "to_urdf": "files",
     "to_mjcf": "files.write_mjcf",
-    "Simulation": "engine.simulation",
-    "step": "engine.rollout",
-    "rollout": "engine.rollout",
-    "Trajectory": "engine.rollout",
-    "Gradient": "engine.rollout",
-    "linearize": "engine.linearize",
+    "Simulation": "engine.run.simulation",
+    "step": "engine.run.single_steps",
+    "rollout": "engine.run.rollout",
+    "Trajectory": "engine.run.trajectory",
+    "Gradient": "engine.run.trajectory",
+    "linearize": "engine.looks.linearize",
     "Exact": "engine.gradients",
     "Meaning": "engine.gradients",
     "MovingImpacts": "engine.gradients",
     "Randomised": "engine.gradients",
     "Smoothed": "engine.gradients",
     "Truncated": "engine.gradients",
-    "hessian_product": "engine.curvature",
-    "inspect": "engine.inspect",
-    "mass_matrix": "engine.quantities",
-    "inverse_dynamics": "engine.quantities",
-    "bias_force": "engine.quantities",
-    "gravity_force": "engine.quantities",
-    "centre_of_mass": "engine.quantities",
-    "centroidal_momentum": "engine.quantities",
-    "centroidal_momentum_matrix": "engine.quantities",
-    "torque_regressor": "engine.quantities",
-    "regressor_numbers": "engine.quantities",
-    "site_pose": "engine.quantities",
-    "site_velocity": "engine.quantities",
-    "jacobian": "engine.quantities",
-    "jacobian_rate": "engine.quantities",
-    "inverse_kinematics": "engine.inverse_kinematics",
-    "plain": "engine.plain",
+    "hessian_product": "engine.looks.curvature",
+    "inspect": "engine.looks.inspect",
+    "mass_matrix": "engine.looks.quantities",
+    "inverse_dynamics": "engine.looks.quantities",
+    "bias_force": "engine.looks.quantities",
+    "gravity_force": "engine.looks.quantities",
+    "centre_of_mass": "engine.looks.quantities",
+    "centroidal_momentum": "engine.looks.quantities",
+    "centroidal_momentum_matrix": "engine.looks.quantities",
+    "torque_regressor": "engine.looks.quantities",
+    "regressor_numbers": "engine.looks.quantities",
+    "site_pose": "engine.looks.quantities",
+    "site_velocity": "engine.looks.quantities",
+    "jacobian": "engine.looks.quantities",
+    "jacobian_rate": "engine.looks.quantities",
+    "inverse_kinematics": "engine.looks.inverse_kinematics",
+    "distance": "engine.looks.distances",
+    "plain": "engine.run.plain",
     "zoo": "zoo",
     "terrain": "terrain",
     "view": "viewer.browser",
@@ -89,35 +90,36 @@ __all__ = [*_HOME]
 if TYPE_CHECKING:
     from . import terrain as terrain
     from . import zoo as zoo
-    from .engine import plain as plain
-    from .engine.curvature import hessian_product as hessian_product
     from .engine.gradients import Exact as Exact
     from .engine.gradients import Meaning as Meaning
     from .engine.gradients import MovingImpacts as MovingImpacts
     from .engine.gradients import Randomised as Randomised
     from .engine.gradients import Smoothed as Smoothed
     from .engine.gradients import Truncated as Truncated
-    from .engine.inspect import inspect as inspect
-    from .engine.inverse_kinematics import inverse_kinematics as inverse_kinematics
-    from .engine.linearize import linearize as linearize
-    from .engine.quantities import bias_force as bias_force
-    from .engine.quantities import centre_of_mass as centre_of_mass
-    from .engine.quantities import centroidal_momentum as centroidal_momentum
-    from .engine.quantities import centroidal_momentum_matrix as centroidal_momentum_matrix
-    from .engine.quantities import gravity_force as gravity_force
-    from .engine.quantities import inverse_dynamics as inverse_dynamics
-    from .engine.quantities import jacobian as jacobian
-    from .engine.quantities import jacobian_rate as jacobian_rate
-    from .engine.quantities import mass_matrix as mass_matrix
-    from .engine.quantities import regressor_numbers as regressor_numbers
-    from .engine.quantities import site_pose as site_pose
-    from .engine.quantities import site_velocity as site_velocity
-    from .engine.quantities import torque_regressor as torque_regressor
-    from .engine.rollout import Gradient as Gradient
-    from .engine.rollout import Trajectory as Trajectory
-    from .engine.rollout import rollout as rollout
-    from .engine.rollout import step as step
-    from .engine.simulation import Simulation as Simulation
+    from .engine.looks.curvature import hessian_product as hessian_product
+    from .engine.looks.distances import distance as distance
+    from .engine.looks.inspect import inspect as inspect
+    from .engine.looks.inverse_kinematics import inverse_kinematics as inverse_kinematics
+    from .engine.looks.linearize import linearize as linearize
+    from .engine.looks.quantities import bias_force as bias_force
+    from .engine.looks.quantities import centre_of_mass as centre_of_mass
+    from .engine.looks.quantities import centroidal_momentum as centroidal_momentum
+    from .engine.looks.quantities import centroidal_momentum_matrix as centroidal_momentum_matrix
+    from .engine.looks.quantities import gravity_force as gravity_force
+    from .engine.looks.quantities import inverse_dynamics as inverse_dynamics
+    from .engine.looks.quantities import jacobian as jacobian
+    from .engine.looks.quantities import jacobian_rate as jacobian_rate
+    from .engine.looks.quantities import mass_matrix as mass_matrix
+    from .engine.looks.quantities import regressor_numbers as regressor_numbers
+    from .engine.looks.quantities import site_pose as site_pose
+    from .engine.looks.quantities import site_velocity as site_velocity
+    from .engine.looks.quantities import torque_regressor as torque_regressor
+    from .engine.run import plain as plain
+    from .engine.run.rollout import rollout as rollout
+    from .engine.run.simulation import Simulation as Simulation
+    from .engine.run.single_steps import step as step
+    from .engine.run.trajectory import Gradient as Gradient
+    from .engine.run.trajectory import Trajectory as Trajectory
     from .files import load as load
     from .files import load_world as load_world
     from .files import to_urdf as to_urdf

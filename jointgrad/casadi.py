@@ -10,7 +10,7 @@ from typing import Any
 
 import casadi
 
-from .engine import plain
+from .engine.run import plain
 from .model.arrays import PARAMS, Model, known_parameter
 from .model.errors import ModelError
 

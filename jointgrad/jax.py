@@ -16,9 +16,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .engine.call import Call, checked_call
 from .engine.gradients import Meaning
-from .engine.rollout import EXACT, checked_hold
+from .engine.run.call import Call, checked_call
+from .engine.run.inputs import checked_hold
+from .engine.run.trajectory import EXACT
 from .model.arrays import PARAMS, Model, known_parameters
 from .model.errors import InputError
 

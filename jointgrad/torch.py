@@ -16,9 +16,11 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
-from .engine.call import Call, check_outputs_at, checked_call
 from .engine.gradients import Meaning
-from .engine.rollout import EXACT, OUTPUTS, check_meaning, check_options, checked_hold
+from .engine.run.call import Call, check_outputs_at, checked_call
+from .engine.run.inputs import check_options, checked_hold
+from .engine.run.outputs import OUTPUTS
+from .engine.run.trajectory import EXACT, check_meaning
 from .grafts.weights import blueprint_of, layers, with_layers
 from .model.arguments import byte_count, check_flag, checked_count, checked_names
 from .model.arrays import PARAMS, Model, known_parameters

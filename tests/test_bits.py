@@ -9,8 +9,8 @@ import pytest
 from oracles.differences import random_state
 
 import jointgrad as jg
-from jointgrad.engine import runtime
-from jointgrad.engine.rollout import OUTPUTS
+from jointgrad.engine.run import runtime
+from jointgrad.engine.run.outputs import OUTPUTS
 
 BATCH, STEPS = 37, 12  # more than two chunks, and a last pack that is not full
 
@@ -107,7 +107,7 @@ def test_checkpoint_schedule(motion, share):
     state = motion.state
     options = {"threads": 1, "memory": int(share * (STEPS + 1) * BATCH * size)}
     traj = jg.rollout(motion.model, state, motion.u, force=motion.force, **options)
-    assert traj._schedule.interval > 1  # not every state was kept
+    assert traj.run.schedule.interval > 1  # not every state was kept
     assert same(motion.part(EVERYONE, **options), motion.part(EVERYONE))
 
 

@@ -8,7 +8,7 @@ from test_contact_gradients import check, contact_case, restrained_case
 from worlds import cluster, rounded, thrown_together
 
 import jointgrad as jg
-from jointgrad.engine import plain
+from jointgrad.engine.run import plain
 
 G = 9.81
 RADIUS = 0.1

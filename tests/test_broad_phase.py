@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import jointgrad as jg
-from jointgrad.engine import plain
-from jointgrad.engine.stages import detection
-from jointgrad.engine.stages.detection import pairs
+from jointgrad.engine.kernels.stages import detection
+from jointgrad.engine.kernels.stages.detection import pairs
+from jointgrad.engine.run import plain
 
 KINDS = ("plane", "sphere", "capsule", "box", "points")
 

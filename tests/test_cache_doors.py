@@ -150,10 +150,10 @@ def test_a_module_in_the_current_folder_is_not_run(tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [str(ROOT), *(p for p in sys.path if p)])
     started = kernel.Library.__new__(kernel.Library)
-    started.maker, started.lanes, started.parts, started._loaded = ("jointgrad.engine.runtime", "library"), 4, 1, {}
+    started.maker, started.lanes, started.parts, started._loaded = ("jointgrad.engine.run.runtime", "library"), 4, 1, {}
     monkeypatch.setattr(kernel.Library, "_key", lambda self, name: (name, b""))
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
-    monkeypatch.setattr(kernel, "HELP", "import numpy, importlib, jointgrad.engine.runtime")
+    monkeypatch.setattr(kernel, "HELP", "import numpy, importlib, jointgrad.engine.run.runtime")
     helper = started._helper([f"kernel {k}" for k in range(kernel.WORTH_HELP)])
     assert helper is not None and helper.wait(60) == 0
     assert not (tmp_path / "was_run").exists()

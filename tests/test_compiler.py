@@ -24,7 +24,8 @@ from jointgrad.compiler.ingredients import of_kernel
 from jointgrad.compiler.kernel import Library, accumulate, kernel, sweep
 from jointgrad.compiler.reverse import adjoint, tangent
 from jointgrad.compiler.trace import Graph, flatten, shaped_like, traced
-from jointgrad.engine import runtime, workspace
+from jointgrad.engine.kernels import workspace
+from jointgrad.engine.run import runtime
 
 # a small problem: operators, a sweep, and kernels that call each other ------------------------------------------------
 

@@ -266,11 +266,11 @@ def test_momentum_is_conserved(cone):
     state, kicks = jg.State(state.q, qd), 0
     for _ in range(150):
         after = jg.step(model, state)
-        before, kicked = (jg.inspect(model, jg.State(state.q, qd)).momentum for qd in (state.qd, after.qd))
+        before, with_jump = (jg.inspect(model, jg.State(state.q, qd)).momentum for qd in (state.qd, after.qd))
         # of the impulses alone: the free motion of an articulated body has a time-stepping error of its own
         free = jg.State(state.q, state.qd + 1e-3 * jg.inspect(model, state).qdd)
         expected = jg.inspect(model, free).momentum
-        for a, b in zip(kicked, expected, strict=True):
+        for a, b in zip(with_jump, expected, strict=True):
             np.testing.assert_allclose(a, b, atol=1e-13 * np.abs(before[0]).max())
         kicks += np.abs(after.qd - free.qd).max() > 0.1
         state = after

@@ -22,11 +22,12 @@ from worlds import LAWS, cluster, tangled, thrown_together
 import jointgrad as jg
 from jointgrad.compiler.kernel import Sweep
 from jointgrad.compiler.trace import Traced
-from jointgrad.engine import operators, plain
-from jointgrad.engine.rollout import OUTPUTS
-from jointgrad.engine.runtime import worker
-from jointgrad.engine.stages.assembly import assembly_stage_adjoint
-from jointgrad.engine.step import step, step_adjoint
+from jointgrad.engine.kernels import operators
+from jointgrad.engine.kernels.stages.assembly import assembly_stage_adjoint
+from jointgrad.engine.kernels.step import step, step_adjoint
+from jointgrad.engine.run import plain
+from jointgrad.engine.run.outputs import OUTPUTS
+from jointgrad.engine.run.runtime import worker
 from jointgrad.model.arrays import NOT_NEGATIVE, PARAMS
 from jointgrad.model.pair_table import PAIR_KINDS
 
@@ -191,7 +192,7 @@ def test_forms_agree(which):
         base, _, kind = which.partition("-")
         cases = [tangle(base, kind == "cone", form=form) for form in ("matrix", "sums")]
     motions = [case.rollout() for case in cases]
-    assert [case.model.topology.tree["has_matrix"] for case in cases] == [1, 0]
+    assert [case.model.topology.tree["solver"] for case in cases] == [0, 1]
     np.testing.assert_allclose(motions[0].qd, motions[1].qd, rtol=1e-9, atol=1e-10)
     one, other = (case.backward(motion) for case, motion in zip(cases, motions, strict=True))
     for name in one:
@@ -460,7 +461,7 @@ def test_fifty_steps(which):
         case.rollout(threads=1),
         case.rollout(threads=1, memory=case.batch * 12 * (case.model.nq + case.model.nv) * 8),
     )
-    assert restored._schedule.slots > 0
+    assert restored.run.schedule.slots > 0
     a, b = case.backward(kept), case.backward(restored)
     assert all(np.array_equal(a[name], b[name]) for name in a)
 
@@ -638,7 +639,7 @@ def operators_below(fn, seen: set) -> set[tuple[str, str]]:
 def mutations() -> list[tuple[str, str]]:
     found: set[tuple[str, str]] = set()
     for stage in REVERSES:
-        module = importlib.import_module(f"jointgrad.engine.stages.{stage}")
+        module = importlib.import_module(f"jointgrad.engine.kernels.stages.{stage}")
         found |= operators_below(getattr(module, f"{stage}_adjoint").fn, set())
     # loads are called only where forces are asked for: test_contact_outputs.py holds them against differences
     elsewhere = ("articulated", "loads")

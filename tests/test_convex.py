@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 import trimesh
 
-from jointgrad.engine.stages.detection.candidates import FOUND, ROW, candidate_row, spread
-from jointgrad.engine.stages.detection.convex import convex_contact, convex_contact_adjoint
-from jointgrad.engine.stages.detection.convex_pairs import form_of
-from jointgrad.engine.stages.detection.manifold import convex_manifold
-from jointgrad.engine.stages.detection.pairs import KERNELS
-from jointgrad.engine.stages.detection.points import displaced
-from jointgrad.engine.workspace import SCRATCH
+from jointgrad.engine.kernels.stages.detection.candidates import FOUND, ROW, candidate_row, spread
+from jointgrad.engine.kernels.stages.detection.convex import convex_contact, convex_contact_adjoint
+from jointgrad.engine.kernels.stages.detection.convex_pairs import form_of
+from jointgrad.engine.kernels.stages.detection.manifold import convex_manifold
+from jointgrad.engine.kernels.stages.detection.pairs import KERNELS
+from jointgrad.engine.kernels.stages.detection.points import displaced
+from jointgrad.engine.kernels.workspace import SCRATCH
 from jointgrad.model.arrays import BOX, CAPSULE, CYLINDER, ELLIPSOID, MESH, SPHERE
 from jointgrad.model.bodies import mesh_data
 from jointgrad.model.pair_table import CONVEX, PAIR_KINDS, SHAPES, function_of, matrix

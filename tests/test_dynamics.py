@@ -12,7 +12,7 @@ from oracles.mujoco_model import mujoco_data, mujoco_model
 from oracles.pinocchio_model import Twin
 
 import jointgrad as jg
-from jointgrad.engine import plain
+from jointgrad.engine.run import plain
 from jointgrad.model.arrays import INTEGRATORS
 
 GRAVITY = (1.0, 2.0, -9.0)

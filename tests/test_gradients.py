@@ -10,13 +10,14 @@ import pytest
 from oracles.differences import central, random_state, worst_error
 
 import jointgrad as jg
-from jointgrad.compiler.kernel import called as called_in
+from jointgrad.compiler.kernel import called
 from jointgrad.compiler.trace import Traced
-from jointgrad.engine import operators, plain
-from jointgrad.engine.rollout import OUTPUTS
-from jointgrad.engine.schedule import steps_repeated
-from jointgrad.engine.stages.assembly import assembly_stage_adjoint
-from jointgrad.engine.step import step, step_adjoint
+from jointgrad.engine.kernels import operators
+from jointgrad.engine.kernels.stages.assembly import assembly_stage_adjoint
+from jointgrad.engine.kernels.step import step, step_adjoint
+from jointgrad.engine.run import plain
+from jointgrad.engine.run.outputs import OUTPUTS
+from jointgrad.engine.run.schedule import steps_repeated
 from jointgrad.model.arrays import INTEGRATORS, PARAMS
 from jointgrad.model.description import ACTUATORS
 
@@ -190,7 +191,7 @@ def test_hundred_steps(base, seed, is_shared, integrator):
     kept = case.backward(case.rollout())
     assert errors(case, kept, most=12) == {}
     restored = case.rollout(memory=case.batch * 16 * (case.model.nq + case.model.nv) * 8)
-    assert restored._schedule.slots > 0  # states were not all kept
+    assert restored.run.schedule.slots > 0  # states were not all kept
     again = case.backward(restored)
     assert all(np.array_equal(kept[name], again[name]) for name in kept)
 
@@ -202,7 +203,7 @@ def test_checkpoints_give_the_same_bits(states, is_binomial):
     kept = case.rollout(threads=1)
     size = 8 * (case.model.nq + case.model.nv)
     restored = case.rollout(threads=1, memory=states * size)
-    schedule = restored._schedule
+    schedule = restored.run.schedule
     assert schedule.interval > 1
     assert (steps_repeated(schedule.program) >= schedule.interval) == is_binomial
     expected, found = case.backward(kept), case.backward(restored)
@@ -285,10 +286,10 @@ def mutations() -> list[tuple[str, str, str]]:
     """Module, operator and integrator, of every operator that the reverse of a stage or of a Runge-Kutta step calls."""
     found = []
     for place, kernel in REVERSES.items():
-        module = importlib.import_module(f"jointgrad.engine.{place}")
-        called = {id(operator) for operator in called_in(getattr(module, kernel).fn, Traced)}
+        module = importlib.import_module(f"jointgrad.engine.kernels.{place}")
+        used = {id(operator) for operator in called(getattr(module, kernel).fn, Traced)}
         spared = WITHOUT_ARITHMETIC if place != "runge_kutta" else (*WITHOUT_ARITHMETIC, *OF_LOADS)
-        names = [name for name, value in vars(module).items() if id(value) in called and name not in spared]
+        names = [name for name, value in vars(module).items() if id(value) in used and name not in spared]
         integrator = "rk4" if place == "runge_kutta" else "semi_implicit"
         found += [(place, name, INTEGRATOR_OF.get(name, integrator)) for name in (*names, "accumulate")]
     return found
@@ -364,7 +365,7 @@ def test_plain_reverse(expected, integrator):
 def test_mutation_is_seen(expected, monkeypatch, place, name, integrator):
     """An error of a tenth in any result of any operator of the reverse does not go unnoticed."""
     case, differences = expected[integrator]
-    module = importlib.import_module(f"jointgrad.engine.{place}")
+    module = importlib.import_module(f"jointgrad.engine.kernels.{place}")
     operator, part, counts = getattr(module, name), 0, {1}
     while part < max(counts):
         monkeypatch.setattr(module, name, mutated(operator, part, counts))

@@ -78,9 +78,9 @@ def test_no_dry_friction_in_a_joint(rate):
     model = model.replace({"joint.friction": np.zeros_like(model.params["joint.friction"])})
     state = jg.State(np.zeros(1), np.array([rate]))
     motion = jg.rollout(model, state, steps=STEPS)
-    one = (np.asarray(model.topology.tree["tie_frame"])[0] == np.arange(len(model.params["joint.friction"]))).astype(
-        float
-    )
+    one = (
+        np.asarray(model.topology.tree["constraint_frame"])[0] == np.arange(len(model.params["joint.friction"]))
+    ).astype(float)
     expected = -np.sign(rate) * DT * STEPS / 0.03
     gradient = motion.backward(qd_bar=np.ones(1))
     np.testing.assert_allclose(gradient.params["joint.friction"] @ one, expected, rtol=1e-9, atol=1e-12)

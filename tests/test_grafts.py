@@ -10,7 +10,7 @@ import pytest
 from test_contact_gradients import ContactCase, check, contact_case, standing
 
 import jointgrad as jg
-from jointgrad.engine import plain
+from jointgrad.engine.run import plain
 from jointgrad.grafts.blueprint import ABOUT, layers, load_weights, save_weights, table, with_layers
 from jointgrad.model.grafts import ACTIVATIONS, MODES, TARGETS
 

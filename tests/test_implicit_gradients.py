@@ -23,7 +23,7 @@ from test_contact_gradients import (
 from worlds import cluster, tangled, thrown_together
 
 import jointgrad as jg
-from jointgrad.engine.runtime import worker
+from jointgrad.engine.run.runtime import worker
 from jointgrad.model.arrays import PARAMS
 
 LAWS = ("implicit", "implicit bounce")
@@ -100,7 +100,7 @@ def test_fifty_steps(which):
     assert wrong == {} and skipped <= MOST_SKIPPED
     memory = case.batch * 12 * (case.model.nq + case.model.nv) * 8
     kept, restored = case.rollout(threads=1), case.rollout(threads=1, memory=memory)
-    assert restored._schedule.slots > 0
+    assert restored.run.schedule.slots > 0
     a, b = case.backward(kept), case.backward(restored)
     assert all(np.array_equal(a[name], b[name]) for name in a)
 

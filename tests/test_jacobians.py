@@ -47,8 +47,8 @@ def test_tangent_is_the_directional_derivative():
     """Held against differences on its own, so that tangent and reverse cannot be wrong together."""
     rng, model, motion = motion_of(1, "semi_implicit")
     start = jg.State(motion.q[0], motion.qd[0])
-    u, direction = motion._inputs.u, rng.normal(size=motion._inputs.u.shape)
-    force = motion._inputs.force
+    u, direction = motion.run.inputs.u, rng.normal(size=motion.run.inputs.u.shape)
+    force = motion.run.inputs.force
     _, dqd = motion.tangent(u=direction)
     h = 1e-4
     ends = [jg.rollout(model, start, u + s * h * direction, force=force).qd for s in (1, -1)]

@@ -15,8 +15,8 @@ jax = pytest.importorskip("jax", reason="the extra [jax] is not installed")
 import jax.numpy as jnp  # noqa: E402
 from jax.test_util import check_grads  # noqa: E402
 
-from jointgrad.engine.call import Call  # noqa: E402
-from jointgrad.engine.rollout import OUTPUTS  # noqa: E402
+from jointgrad.engine.run.call import Call  # noqa: E402
+from jointgrad.engine.run.outputs import OUTPUTS  # noqa: E402
 from jointgrad.jax import centre_of_mass, rollout, step  # noqa: E402
 from jointgrad.model.arrays import PARAMS  # noqa: E402
 

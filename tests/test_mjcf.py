@@ -364,7 +364,7 @@ def test_contact_data_is_kept():
     assert ball.contact == {"condim": 4.0, "solref": (0.01, 1.0), "margin": 0.02, "contype": 2.0}
     assert robot.constraints == [jg.Weld("a", "b", pose=(0, 0, 1, 1, 0, 0, 0)), jg.ContactExclusion("a", "b")]
     model = load_world(text).compile()
-    assert len(model.topology.tree["tie_kind"]) == 2  # the weld: a point and an orientation
+    assert len(model.topology.tree["constraint_kind"]) == 2  # the weld: a point and an orientation
     assert sorted(model.pair_names) == ["a:floor", "b:floor"]  # a and b are kept apart
 
 

@@ -18,8 +18,8 @@ import pytest
 
 import jointgrad as jg
 from jointgrad.compiler.cache import one_at_a_time
-from jointgrad.engine import rollout, sharing
-from jointgrad.engine.workspace import SCHEMA
+from jointgrad.engine.kernels.workspace import SCHEMA
+from jointgrad.engine.run import inputs, sharing
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -62,7 +62,7 @@ def test_a_call_that_did_not_happen_leaves_no_parameters_behind(model, monkeypat
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("jointgrad.engine.runtime.Worker.ready", interrupted)
+        patch.setattr("jointgrad.engine.run.runtime.Worker.ready", interrupted)
         with pytest.raises(KeyboardInterrupt):
             motion(heavy)
         with pytest.raises(KeyboardInterrupt):
@@ -71,7 +71,7 @@ def test_a_call_that_did_not_happen_leaves_no_parameters_behind(model, monkeypat
 
 
 def test_a_worker_that_had_no_environment_has_assembled_nothing(model):
-    from jointgrad.engine.runtime import worker
+    from jointgrad.engine.run.runtime import worker
 
     heavy = model.replace({"link.mass": 3.0 * model.params["link.mass"]})
     model.workers.clear()
@@ -80,7 +80,7 @@ def test_a_worker_that_had_no_environment_has_assembled_nothing(model):
     motion(model, batch=2)
     with worker(model) as one:
         one.take_params(heavy)
-        one.set(first=0, last=0, steps=1, wants_loads=0)
+        one.set(first=0, last=0, steps=1, wants_wrenches=0)
         one.run("rollout")
     assert same_bits(motion(heavy, batch=2), truth)
 
@@ -115,7 +115,7 @@ def test_what_was_given_may_be_changed_afterwards(model, keep):
 @pytest.mark.parametrize("memory", [None, "8 kB"])
 def test_a_change_of_a_large_array_is_noticed(model, name, memory, monkeypatch):
     """Those are not copied."""
-    monkeypatch.setattr(rollout, "SMALL", 0)
+    monkeypatch.setattr(inputs, "SMALL", 0)
     state = model.initial_state(24)
     given = {"u": np.ones((8, 24, model.nu)), "force": np.ones((24, model.n_links, 6))}
     m = jg.rollout(model, state, **given, memory=memory)
@@ -130,7 +130,7 @@ def test_a_change_of_a_large_array_is_noticed(model, name, memory, monkeypatch):
 @pytest.mark.parametrize("memory", [None, "8 kB"])
 def test_the_start_is_kept_with_the_states(model, memory, monkeypatch):
     """However large it is."""
-    monkeypatch.setattr(rollout, "SMALL", 0)
+    monkeypatch.setattr(inputs, "SMALL", 0)
     state = model.initial_state(24)
     m = jg.rollout(model, state, np.ones((8, 24, model.nu)), memory=memory)
     before = m.backward(np.ones((24, model.nq)))
@@ -140,16 +140,16 @@ def test_the_start_is_kept_with_the_states(model, memory, monkeypatch):
 
 def test_fingerprints_see_every_number_and_its_place():
     rng = np.random.default_rng(1)
-    for n in (1, rollout.ROW - 1, rollout.ROW, 3 * rollout.ROW + 5):
+    for n in (1, inputs.ROW - 1, inputs.ROW, 3 * inputs.ROW + 5):
         x = rng.normal(size=n)
-        before = rollout.fingerprint(x)
+        before = inputs.fingerprint(x)
         for k in rng.integers(n, size=20):
             y = x.copy()
             y[k] = np.nextafter(y[k], np.inf)
-            assert rollout.fingerprint(y) != before
+            assert inputs.fingerprint(y) != before
         for y in (x[::-1], np.roll(x, 1), rng.permutation(x)):
-            assert n == 1 or rollout.fingerprint(np.ascontiguousarray(y)) != before
-        assert rollout.fingerprint(x.copy()) == before
+            assert n == 1 or inputs.fingerprint(np.ascontiguousarray(y)) != before
+        assert inputs.fingerprint(x.copy()) == before
 
 
 def test_a_step_gives_a_state_of_ones_own(model):
@@ -160,7 +160,7 @@ def test_a_step_gives_a_state_of_ones_own(model):
 
 
 def test_known_states_may_be_changed_afterwards(model):
-    from jointgrad.engine.rollout import known_motion
+    from jointgrad.engine.run.rollout import known_motion
 
     m = motion(model)
     q, qd = m.q.copy(), m.qd.copy()

@@ -21,6 +21,8 @@ LANDED = {
     "ant": 30,
     "humanoid": 10,
     "go2": 10,
+    "reach": 0,
+    "throw": 5,
 }
 
 

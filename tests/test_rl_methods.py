@@ -353,3 +353,102 @@ def test_whole_episodes_bring_a_pendulum_to_the_top():
     for _ in range(40):
         training.learner.update()
     assert episodes(training.task, training.learner.policy, 1, 0).returns[0] > 0.99 * 0.5
+
+
+# options of the short horizon ----------------------------------------------------------------------------------------------
+
+
+def short(**changes):
+    from jointgrad.rl.methods.shac import Learner, Shac
+
+    settings = Shac(**{"environments": 16, "horizon": 8, "actor": (16,), "critic": (16,), "decay": 50, **changes})
+    return Learner(rl.make_task("cart-pole", limit=40), settings, 0)
+
+
+def test_signs_of_slopes_are_right_over_small_changes():
+    from jointgrad.rl.methods.horizons import longest, right_signs
+
+    learner = short()
+    start = repeated(learner.batch.now, 1)
+    way = torch.from_numpy(np.random.default_rng(0).choice([-1.0, 1.0], (16, 1)))
+    small = right_signs(learner.batch.layer, start, learner.actor, (2, 8), 1e-4 * way)
+    assert min(small.values()) >= 0.9
+    assert longest({2: 0.99, 8: 0.95, 16: 0.6}, 0.9) == 8 and longest({2: 0.5, 8: 0.4}, 0.9) == 2
+
+
+def test_the_horizon_is_chosen_and_said():
+    learner = short(measured=(2, 4, 8), again=3)
+    said = [learner.update() for _ in range(4)]
+    assert {row["horizon"] for row in said} <= {2.0, 4.0, 8.0}
+    for bound, grows in ((1e9, True), (1e-3, False)):
+        learner = short(stiffest=bound)
+        learner.reach = torch.tensor(5.0)
+        said = [learner.update()["horizon"] for _ in range(3)]
+        assert said == ([5.0, 6.0, 7.0] if grows else [2.0, 2.0, 2.0]) or (grows and said[-1] > 5.0)
+
+
+def test_stiffness_is_the_largest_stretch_of_a_step():
+    from jointgrad.rl.methods.horizons import stiffness
+
+    learner = short()
+    before, action = repeated(learner.batch.now, 1), torch.zeros(16, 1)
+    found = stiffness(learner.batch.layer, before, action)
+    e, stretched = 1e-6, []
+    for direction in torch.eye(4, dtype=torch.float64):
+        moved = before._replace(q=before.q + e * direction[:2], qd=before.qd + e * direction[2:])
+        two = [learner.batch.layer.step(m, action).now for m in (before, moved)]
+        stretched.append(torch.cat((two[1].q - two[0].q, two[1].qd - two[0].qd), 1) / e)
+    truth = torch.linalg.matrix_norm(torch.stack(stretched, 2), 2).mean().item()
+    assert found == pytest.approx(truth, rel=1e-4)
+
+
+def test_gradients_end_where_the_horizon_does():
+    """Without discount and critic the loss is the sum of rewards however it is cut; its gradient is not."""
+    losses, grads = [], []
+    for reach in (8.0, 1.0):
+        learner = short(critics=0, discount=1.0)
+        learner.reach = torch.tensor(reach)
+        losses.append(learner._tried()[0])
+        grads.append(torch.autograd.grad(losses[-1], list(learner.actor.parameters())[-1])[0])
+    torch.testing.assert_close(losses[0], losses[1])
+    assert not torch.allclose(grads[0], grads[1], rtol=1e-3) and grads[1].abs().max() > 0
+
+
+@pytest.mark.parametrize(
+    "changes", [{"mixed": True, "spread": False}, {"regress": 2, "critics": 0}], ids=["mixed", "pods"]
+)
+def test_options_of_the_actor_keep_bits_and_learn(changes):
+    one, two, other = short(**changes), short(**changes), short(**changes)
+    after(one, 2)
+    checkpoint.restore(two, *checkpoint.state_of(after(other, 1)))
+    after(two, 1)
+    assert all(torch.equal(a, b) for a, b in zip(one.actor.parameters(), two.actor.parameters(), strict=True))
+
+
+def test_mixing_follows_noise_where_slopes_are_wild():
+    learner = short(mixed=True, spread=False, critics=1)
+    _, horizon, _ = learner._tried()
+    trace, worth = learner._traces[0], learner._worth(horizon)
+    bar = 1e9 * torch.randn(16, 1)
+    (got,) = torch.autograd.grad(trace.raw, trace.raw, bar, retain_graph=True)
+    by_noise = -(worth[0] - worth[0].mean())[:, None] * trace.drawn / trace.deviation / learner.settings.steps()
+    torch.testing.assert_close(got, by_noise, rtol=1e-3, atol=1e-6)
+    (got,) = torch.autograd.grad(trace.raw, trace.raw, torch.full((16, 1), 3.0), retain_graph=True)
+    torch.testing.assert_close(got, torch.full((16, 1), 3.0))
+
+
+def test_actions_that_are_bettered_are_learned():
+    """Whole episodes by regression bring the pendulum up, too."""
+    from jointgrad.rl.play import episodes
+
+    training = prepared("pendulum", "pods", 0, {"environments": 4, "actor": (32, 32), "decay": 60}, {})
+    before = episodes(training.task, training.learner.policy, 1, 0).returns[0]
+    for _ in range(30):
+        training.learner.update()
+    assert before < 0.1 and episodes(training.task, training.learner.policy, 1, 0).returns[0] > 0.4
+
+
+@pytest.mark.parametrize("changes", [{"mixed": True}, {"measured": (4, 64)}], ids=str)
+def test_options_that_do_not_go_together_are_refused(changes):
+    with pytest.raises(InputError, match=next(iter(changes))):
+        short(**changes)

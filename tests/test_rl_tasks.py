@@ -16,7 +16,7 @@ import torch
 from oracles import gymnasium_v5
 
 import jointgrad as jg
-from jointgrad.rl import TASKS, Moment, make_task
+from jointgrad.rl import TASKS, Batch, Moment, make_task
 from jointgrad.rl.about_centre import inertias, velocities
 from jointgrad.rl.gymnasium_task import robot_file
 
@@ -211,3 +211,37 @@ def test_tasks_go_to_other_processes_without_their_model():
     digest = task.digest
     again = pickle.loads(pickle.dumps(task))
     assert again == task and again.digest == digest and copy.deepcopy(task) == task
+
+
+# arms ----------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_hand_holds_its_ball_and_lets_it_fall():
+    """Held still for 0.4 s; let go, it falls by g t^2 / 2."""
+    task = ours("throw")
+    batch = Batch(task, 1)
+    batch.reset(np.ones(1, dtype=bool))
+    height = batch.now.q[0, 11]
+    for _ in range(20):
+        batch.step(np.zeros((1, 9)))
+    assert abs(batch.now.q[0, 11] - height) < 2e-3
+    opened = np.zeros((1, 9))
+    opened[:, 7:] = 1.0
+    heights = []
+    for _ in range(12):
+        batch.step(opened)
+        heights.append(batch.now.q[0, 11])
+    # free once the fingers are apart: second differences over 20 ms are -g dt^2
+    np.testing.assert_allclose(np.diff(heights, 2)[3:], -9.81 * 0.02**2, rtol=1e-6)
+
+
+def test_an_arm_stands_still_in_its_pose():
+    task = ours("reach", reset_noise_scale=0.0)
+    batch = Batch(task, 1)
+    batch.reset(np.ones(1, dtype=bool))
+    for _ in range(20):
+        result = batch.step(np.zeros((1, 7)))
+    np.testing.assert_allclose(batch.now.q, task.model.initial_state(1).q, atol=1e-6)
+    place = jg.inspect(task.model, jg.State(*(x[0] for x in batch.now[:2])))
+    hand = place.link_position[task.model.link("hand")] + 0.105 * place.link_rotation[task.model.link("hand")][:, 2]
+    assert result.reward[0] == pytest.approx(-np.linalg.norm(hand - batch.now.goal[0]), abs=1e-6)

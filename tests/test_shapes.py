@@ -11,8 +11,8 @@ from jointgrad.compiler.field import INTEGERS, SCALAR, Frame, Schema
 from jointgrad.compiler.kernel import Library, kernel
 from jointgrad.compiler.reverse import tangent
 from jointgrad.compiler.trace import flatten, shaped_like
-from jointgrad.engine.stages.detection import boxes, capsules, points
-from jointgrad.engine.stages.detection.points import FAR, displaced
+from jointgrad.engine.kernels.stages.detection import boxes, capsules, points
+from jointgrad.engine.kernels.stages.detection.points import FAR, displaced
 
 ENDS = ((-1.0,), (1.0,))
 ROUND = ((1.0, 1.0), (-1.0, 1.0), (-1.0, -1.0), (1.0, -1.0))

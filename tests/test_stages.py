@@ -8,9 +8,10 @@ import pytest
 from worlds import kinds_in, tangled
 
 from jointgrad.compiler.kernel import Kernel, Sweep
-from jointgrad.engine import pipeline, runge_kutta, step
-from jointgrad.engine.runtime import address, worker
-from jointgrad.engine.workspace import BLOCK, SCHEMA, TOUCH, WORK
+from jointgrad.engine.kernels import pipeline, runge_kutta, step
+from jointgrad.engine.kernels.fields import FIELDS
+from jointgrad.engine.kernels.workspace import BLOCK, SCHEMA, TOUCH, WORK
+from jointgrad.engine.run.runtime import address, worker
 from jointgrad.model.pair_table import PAIR_KINDS
 
 # worlds that between them have every joint kind, several trees, welded links, springs, drives, every pair of shapes
@@ -82,7 +83,7 @@ def test_forward_changes_exactly_what_it_writes(model, stage):
     assert changed <= set(writes)
     # free bodies alone have factors, bodies that carry nothing no articulated inertia, the world no arm; sides are kept where a
     # bound is zero, whole impulses where a bounce is restrained; what the convex law alone writes has no rows, or is its own
-    optional = {"work.factor", "work.IA", "block.at_root", "block.answer", "block.side", "block.whole"}
+    optional = {"work.factor", "work.IA", "block.at_root", "block.answer", "block.side", "block.whole", "block.sticks"}
     optional |= {f for f in writes if not one.frame.rows[f]} | {"block.composite", "block.excess", "touch.geometry"}
     assert set(writes) - changed <= optional
 
@@ -135,6 +136,15 @@ def test_the_reverse_calls_the_stages_in_reverse_order():
         assert stages_called(forward) == expected
         back = [n for n in stages_called(reverse) if n.endswith("_adjoint") and n != "outputs_adjoint"]
         assert back == [f"{n}_adjoint" for n in reversed(expected)]
+
+
+def test_every_field_has_unit_frame_and_rows():
+    """Of the tables that stages fill, apart from those that files and pairs of shapes may extend."""
+    fields = [
+        f for f in SCHEMA.slots if f.split(".")[0] in ("assembly", "work", "block", "output") and SCHEMA.is_pack(f)
+    ]
+    assert len(fields) > 80 and not [f for f in fields if f not in FIELDS]
+    assert all(all(field) for field in FIELDS.values())
 
 
 def test_the_printed_pipeline_is_the_real_one():
@@ -249,7 +259,7 @@ def test_reverse_is_the_transpose_of_the_derivative(model, stage):
             reverse.frame.table(field)[:] = 0.0
     for field in writes:
         bar = bar_of(field)
-        is_on_the_way = stage in TOGETHER and field not in ("work.qdd", "work.kick")
+        is_on_the_way = stage in TOGETHER and field not in ("work.qdd", "work.qd_jump")
         if bar is None or field == "work.arm" or is_on_the_way:
             continue
         weights[field] = silenced(forward, field, rng.normal(size=reverse.frame.table(bar)[:, :, 0].shape))

@@ -19,8 +19,8 @@ from torch.func import grad, jacrev, vmap  # noqa: E402
 from torch.utils.checkpoint import checkpoint  # noqa: E402
 
 from jointgrad.compiler.elementary import safe_div, safe_root  # noqa: E402
-from jointgrad.engine.call import Call  # noqa: E402
-from jointgrad.engine.rollout import OUTPUTS  # noqa: E402
+from jointgrad.engine.run.call import Call  # noqa: E402
+from jointgrad.engine.run.outputs import OUTPUTS  # noqa: E402
 from jointgrad.model.arrays import PARAMS  # noqa: E402
 from jointgrad.torch import Simulator  # noqa: E402
 
@@ -257,7 +257,7 @@ def test_no_copies(simulator):
     given = tensors(simulator.model)
     motion = simulator.rollout(given["q"], given["qd"], u)
     kept = motion.q.grad_fn.motion
-    assert kept._inputs.u.ctypes.data == u.data_ptr() and kept._q.ctypes.data == motion.q.data_ptr()
+    assert kept.run.inputs.u.ctypes.data == u.data_ptr() and kept.run.q.ctypes.data == motion.q.data_ptr()
 
 
 def test_changes_in_place_are_noticed(simulator):

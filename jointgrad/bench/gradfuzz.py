@@ -19,6 +19,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from ..model.errors import SimulationError
+from ..model.laws import SOLVERS
 from .gradfuzz_check import AGREES, DIFFERS, KINK, NEITHER, UNSURE, Check, Direction, Outcome
 from .gradfuzz_worlds import Subject, robot_files, shorter, subject
 from .results import origin
@@ -117,7 +118,7 @@ def described(world: Subject, seed: int, number: int, o: Outcome) -> dict[str, A
         "gradient": o.gradient, "tangent": o.tangent, "slope": o.slope, "error": o.error, "at_kink": o.is_kink,
         "steps": fewest_steps(world, seed, number, d), "dt": float(world.model.params["world.dt"]),
         "integrator": tree["integrator"], "sweeps": tree["sweeps"], "cone": bool(tree["is_cone"]),
-        "matrix": bool(tree["has_matrix"]), "again": f"jointgrad bench gradfuzz --seed {seed} --world {number}",
+        "form": SOLVERS[tree["solver"]], "again": f"jointgrad bench gradfuzz --seed {seed} --world {number}",
     }  # fmt: skip
 
 

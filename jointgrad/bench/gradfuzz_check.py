@@ -17,8 +17,8 @@ import numpy as np
 
 import jointgrad as jg
 
-from ..engine.certificate import step_records
-from ..engine.rollout import Gradient
+from ..engine.looks.certificate import step_records
+from ..engine.run.trajectory import Gradient
 from ..model.arrays import NOT_NEGATIVE, PARAMS
 from .gradfuzz_worlds import BATCH, Subject
 

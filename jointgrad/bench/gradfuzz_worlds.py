@@ -11,7 +11,7 @@ import numpy as np
 
 import jointgrad as jg
 
-from ..engine.gradcheck import lowest_point
+from ..engine.looks.gradcheck import lowest_point
 from ..model.arrays import BOX, FREE, FRICTION_ROW, NOT_NEGATIVE, PARAMS, PLANE
 
 BATCH = 4  # environments of a world, each with its own state and its own parameters

@@ -85,7 +85,7 @@ def gradcheck(
     require({} if json else {"rich": "rich"}, "demo")
     import warnings
 
-    from ..engine.gradcheck import set_down, spot_check
+    from ..engine.looks.gradcheck import set_down, spot_check
     from ..model.errors import SimulationError
 
     if steps < 1:
@@ -110,7 +110,7 @@ def gradcheck(
 
 
 def _gradcheck_verdict(check: Any) -> str:
-    from ..engine.gradcheck import SWITCHES
+    from ..engine.looks.gradcheck import SWITCHES
 
     skipped = sum(line.verdict == SWITCHES for line in check.lines)
     of = f" ({skipped} of {len(check.lines)} directions switch a contact and were left out)" if skipped else ""

@@ -30,11 +30,12 @@ def train(
     the same settings is gone on with; the same seed and --steps give the same bits, also so.
 
     Args:
-        task: ant, go2, a1, laikago, half-cheetah, hopper, walker, humanoid, reacher, pendulum, cart-pole.
+        task: ant, go2, a1, laikago, half-cheetah, hopper, walker, humanoid, reacher, pendulum, cart-pole, reach, throw,
+            released-ant.
         out: Folder for the results.
-        method: shac (short-horizon actor-critic), apg (whole episodes, no critic), sac (soft actor-critic), mbpo (the same on a
-            model that is learned), mbpo-policy and sac-policy (policy enhancement as in Qiao 2021 and as released), mbpo-samples
-            and mbpo-row (sample enhancement likewise).
+        method: shac (short-horizon actor-critic), apg (whole episodes, no critic), pods (the same by regression), sac (soft
+            actor-critic), mbpo (the same on a model that is learned), mbpo-policy and sac-policy (policy enhancement as in Qiao
+            2021 and as released), mbpo-samples and mbpo-row (sample enhancement likewise).
         seconds: End after the first update past so many seconds of processor time; compiling apart.
         steps: End after so many actions of all environments together.
         seed: Of everything random.

@@ -15,7 +15,7 @@ def placed(
     """The model of a file, the state it starts in, and its controls."""
     import numpy as np
 
-    from ..engine.gradcheck import lowest_point
+    from ..engine.looks.gradcheck import lowest_point
     from ..model.arguments import checked_number
 
     if not file.is_file():
@@ -84,7 +84,7 @@ def free_bases(model: Any) -> list[int]:
 
 
 def _free_and_lowest(world: Any) -> tuple[list[int], float | None]:
-    from ..engine.gradcheck import lowest_point
+    from ..engine.looks.gradcheck import lowest_point
 
     model = world.compile(unphysical="warn")
     return free_bases(model), lowest_point(model, model.initial_state())

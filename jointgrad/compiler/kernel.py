@@ -16,7 +16,7 @@ import subprocess
 import sys
 import threading
 import types as python_types
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
@@ -31,6 +31,7 @@ __all__ = [
     "add_lanes",
     "all_finite",
     "any_above",
+    "choice",
     "gather",
     "inlined",
     "kernel",
@@ -65,6 +66,20 @@ class Kernel(Sweep):
 
 
 sweep, inlined, kernel = Sweep, Inlined, Kernel
+
+
+def choice(name: str, field: str, sweeps: Sequence[Sweep]) -> Sweep:
+    """A sweep that calls the one of several whose number an integer of the frame (`table.field`) is."""
+    parameters = {tuple(inspect.signature(s.fn).parameters) for s in sweeps}
+    if len(parameters) != 1:
+        raise TypeError(f"{name} cannot choose between sweeps of different parameters: {parameters}")
+    given = ", ".join(parameters.pop())
+    *first, last = (f"return choice_{k}({given})" for k in range(len(sweeps)))
+    lines = [f"    if frame.{field} == {k}:\n        {call}" for k, call in enumerate(first)]
+    # of a module of its callers: what is in the compiler's own sources belongs to all kernels alike
+    scope: dict = {"__name__": sweeps[0].fn.__module__, **{f"choice_{k}": s for k, s in enumerate(sweeps)}}
+    exec("\n".join([f"def {name}({given}):", *lines, f"    {last}"]), scope)
+    return Sweep(scope[name])
 
 
 def _only_compiled(name: str) -> Callable:

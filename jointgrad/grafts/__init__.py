@@ -1,4 +1,4 @@
-"""Networks grafted onto a model: described in blueprint.py, run by engine/stages/grafts/."""
+"""Networks grafted onto a model: described in blueprint.py, run by engine/kernels/stages/grafts/."""
 
 from .blueprint import MLP, graft
 

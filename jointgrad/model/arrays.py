@@ -31,7 +31,7 @@ PLANE, SPHERE, CAPSULE, BOX, CYLINDER, ELLIPSOID, MESH, TERRAIN, MARK = range(9)
 IMPULSE, COULOMB, ANDERSSON, HOLLARS, BROWN = range(5)
 # ties: three rows of joints, or what closes a loop; and what a row of joints is: a stop is the nearer end of a range, or one
 # end of a range so narrow that both are at work at once
-JOINT_TIE, CONNECT, WELD = range(3)
+JOINT_CONSTRAINT, CONNECT, WELD = range(3)
 NO_ROW, STOP_ROW, FRICTION_ROW, MIMIC_ROW, LOW_ROW, HIGH_ROW = range(6)
 STOPS = (STOP_ROW, LOW_ROW, HIGH_ROW)
 INTEGRATORS = {"semi_implicit": 0, "explicit": 1, "rk4": 2, "implicit_damping": 3}
@@ -175,7 +175,7 @@ class Topology:
 
     def frames_with(self, *rows: int) -> set[int]:
         """Joints that have a row of one of these kinds in the contact problem."""
-        ties = zip(self.tree["tie_frame"], self.tree["tie_row"], strict=True)
+        ties = zip(self.tree["constraint_frame"], self.tree["constraint_row"], strict=True)
         return {frame for frame, kind in ties if kind in rows}
 
     @property

@@ -11,7 +11,7 @@ from .arrays import (
     CONNECT,
     FRICTION_ROW,
     HIGH_ROW,
-    JOINT_TIE,
+    JOINT_CONSTRAINT,
     LOW_ROW,
     MIMIC_ROW,
     NO_ROW,
@@ -57,7 +57,7 @@ def joint_blocks(
     n, (enter, leave) = tree["n_bodies"], visits(tree["parent"])
     for row in _joint_rows(frames, frame_body, first_q, first_dof, mimics):
         if row.kind == MIMIC_ROW:
-            blocks.append(Block(JOINT_TIE, row.body, row.body2, [row]))
+            blocks.append(Block(JOINT_CONSTRAINT, row.body, row.body2, [row]))
             continue
         last = blocks[-1] if blocks else None
         is_on_path = last and last.b == n and enter[last.a] <= enter[row.body] < leave[last.a]
@@ -65,7 +65,7 @@ def joint_blocks(
             last.a = row.body
             last.rows.append(row)
         else:
-            blocks.append(Block(JOINT_TIE, row.body, n, [row]))
+            blocks.append(Block(JOINT_CONSTRAINT, row.body, n, [row]))
     return blocks
 
 
@@ -95,7 +95,7 @@ def block_arrays(blocks: list[Block]) -> dict[str, list[int]]:
     """Their integers, three rows a block."""
     rows = [row for block in blocks for row in (*block.rows, Row(), Row(), Row())[:3]]
     return {
-        **{f"tie_{what}": [getattr(block, what) for block in blocks] for what in ("kind", "a", "b")},
-        "tie_row": [row.kind for row in rows],
-        **{f"tie_{what}": [getattr(row, what) for row in rows] for what in ("frame", "dof", "q", "dof2", "q2")},
+        **{f"constraint_{what}": [getattr(block, what) for block in blocks] for what in ("kind", "a", "b")},
+        "constraint_row": [row.kind for row in rows],
+        **{f"constraint_{what}": [getattr(row, what) for row in rows] for what in ("frame", "dof", "q", "dof2", "q2")},
     }

@@ -12,7 +12,7 @@ from .constraint_rows import Block, block_arrays
 from .contact_pairs import PairRules, parameters_of, sharing_name
 from .contact_shapes import ContactShape
 from .errors import ModelError, UnsupportedWarning, warn_caller
-from .laws import ROWS, TIE_COMPLIANCE, Implicit, Impulse, Law
+from .laws import HAVE_ROWS, ROWS, SOLVERS, TIE_COMPLIANCE, Implicit, Impulse, Law
 from .pair_table import PAIR_KINDS, POINTS, pair_kind
 from .trees import chains
 
@@ -92,13 +92,15 @@ def _solver_arrays(law: Impulse | Implicit, blocks: int, tree: dict[str, Any]) -
         return {
             **chains(tree),
             "is_implicit": 1, "iterations": law.iterations, "is_level": int(law.is_level), "sweeps": 0, "is_cone": 1,
-            "has_matrix": 0, "most_couplings": blocks,
+            "solver": SOLVERS.index("implicit"), "most_couplings": blocks,
         }  # fmt: skip
-    has_matrix = law.form == "matrix" or (law.form == "auto" and blocks <= MATRIX_BLOCKS * (2 * tree["n_trees"] - 1))
+    form = law.form
+    if form == "auto":
+        form = "matrix" if blocks <= MATRIX_BLOCKS * (2 * tree["n_trees"] - 1) else "sums"
     return {
         "chain_first": [0], "chain": [],
         "is_implicit": 0, "iterations": 0, "is_level": 0, "sweeps": law.sweeps, "is_cone": int(law.cone),
-        "has_matrix": int(has_matrix), "most_couplings": min(blocks, 128) * blocks if has_matrix else blocks,
+        "solver": SOLVERS.index(form), "most_couplings": min(blocks, 128) * blocks if form == "matrix" else blocks,
     }  # fmt: skip
 
 
@@ -111,9 +113,7 @@ def contact_arrays(contacts: Contacts, tree: dict[str, Any], law: Law | None, mo
         if not runs or runs[-1][:3] != (kind, *trees):
             runs.append((kind, *trees, number))
     touches = sum(POINTS[PAIR_KINDS[kind]] for kind, *_ in pairs)
-    blocks = sum(
-        POINTS[PAIR_KINDS[kind]] * (1 + spins) for kind, _, _, _, code, spins in pairs if code == Impulse().code
-    )
+    blocks = sum(POINTS[PAIR_KINDS[kind]] * (1 + spins) for kind, _, _, _, code, spins in pairs if code in HAVE_ROWS)
     room = most if most is not None else 128 + 8 * tree["n_trees"]
     touches = min(touches, room)
     # ties are always there, and a point that resists turning needs two blocks
@@ -126,9 +126,10 @@ def contact_arrays(contacts: Contacts, tree: dict[str, Any], law: Law | None, mo
         "run_kind": [r[0] for r in runs], "run_tree_a": [r[1] for r in runs], "run_tree_b": [r[2] for r in runs],
         "run_first": [*(r[3] for r in runs), len(pairs)], "has_tree_pairs": int(has_trees),
         "pair_kind": [p[0] for p in pairs], "pair_a": [p[1] for p in pairs], "pair_b": [p[2] for p in pairs],
-        "pair_row": [p[3] for p in pairs], "pair_law": [p[4] for p in pairs], "pair_spins": [int(p[5]) for p in pairs],
-        "n_ties": len(contacts.ties), **block_arrays(contacts.ties),
-        "has_impulses": int(blocks > 0), "has_soft_contact": int(any(p[4] != Impulse().code for p in pairs)),
+        "pair_row": [p[3] for p in pairs], "pair_law": [p[4] for p in pairs],
+        "pair_has_rows": [int(p[4] in HAVE_ROWS) for p in pairs], "pair_spins": [int(p[5]) for p in pairs],
+        "n_constraints": len(contacts.ties), **block_arrays(contacts.ties),
+        "has_impulses": int(blocks > 0), "has_soft_contact": int(any(p[4] not in HAVE_ROWS for p in pairs)),
         "most_touches": touches, "most_blocks": blocks, "has_tangents": 0,
         **_solver_arrays(_solver(law, contacts.laws), blocks, tree),
     }  # fmt: skip

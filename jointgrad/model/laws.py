@@ -10,6 +10,10 @@ from .ranges import check_form
 from .renamed import accepts_old_names
 
 STILL = 1e-12  # m/s: what slips more slowly is at rest
+# who finds the impulses of a step, as the engine numbers them (engine/kernels/stages/contact/solvers.py)
+SOLVERS = ("matrix", "sums", "implicit")
+# laws whose points are rows of the contact problem; those of the others are pushed by springs
+HAVE_ROWS = (IMPULSE,)
 FRICTION_LAWS = {"coulomb": COULOMB, "andersson": ANDERSSON, "hollars": HOLLARS, "brown": BROWN}
 
 # of joint limits, dry friction, mimic joints and loops. The compliance of pairs is 1e-5 / kg to a body of 1 kg; this is the same

@@ -17,9 +17,11 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from ..engine.gradients import Meaning
-from ..engine.linearize import linearize
-from ..engine.rollout import EXACT, rollout, step
-from ..engine.tangent_coordinates import difference
+from ..engine.looks.linearize import linearize
+from ..engine.run.rollout import rollout
+from ..engine.run.single_steps import step
+from ..engine.run.tangent_coordinates import difference
+from ..engine.run.trajectory import EXACT
 from ..model.arrays import Model, State
 from ..model.errors import InputError, SimulationError
 from .progress import Callback, Progress, Result, Stop, Stopped

@@ -17,7 +17,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..engine.gradients import Meaning
-from ..engine.rollout import EXACT, Trajectory, known_motion, rollout
+from ..engine.run.rollout import known_motion, rollout
+from ..engine.run.trajectory import EXACT, Trajectory
 from ..model.arrays import Model, State
 from ..model.errors import InputError
 from . import progress as _progress

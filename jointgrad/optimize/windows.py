@@ -17,7 +17,8 @@ import numpy as np
 
 import jointgrad as jg
 
-from ..engine.rollout import Trajectory, known_motion
+from ..engine.run.rollout import known_motion
+from ..engine.run.trajectory import Trajectory
 from .solvers import Tried
 
 SHARES = (0.5, 1.0)  # of a window, over which its start is found first and then

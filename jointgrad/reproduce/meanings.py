@@ -11,14 +11,15 @@ meaning. Rates, widths and sigmas were chosen on starts of another seed (DEVELOP
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import numpy as np
 
 import jointgrad as jg
 
-from ..engine.rollout import Trajectory
+from ..engine.run.trajectory import Trajectory
 from ..optimize.progress import Stop
 from ..optimize.shooting import Controls, Loss, LossOf, Shooting, final_position
 from ..optimize.solvers import Adam, descend
@@ -175,6 +176,28 @@ def bounce() -> Task:
 TASKS = {"throw": throw, "push": push, "bounce": bounce}
 
 
-def all_curves(seed: int = SEED, names: Sequence[str] = tuple(TASKS)) -> list[Curve]:
-    tasks = [TASKS[name]() for name in names]
-    return [follow(task, meaning, seed) for task in tasks for meaning in task.meanings]
+HEAD = ("problem", "meaning", f"solved, of {STARTS}", "distance in the end, median (m)", "CPU s")
+
+
+def row(task: Task, curve: Curve) -> tuple[str, ...]:
+    """Of a table: the right meaning has a star."""
+    name = f"{curve.meaning} *" if curve.meaning == task.right else curve.meaning
+    middle = float(np.median(curve.best()[-1]))
+    return task.name, name, str(curve.solved(task.solved)), f"{middle:.3g}", f"{curve.seconds:.1f}"
+
+
+def reproduce(folder: Path, say: Callable[[str], object], seed: int = SEED) -> bool:
+    """All problems by all meanings, as a table and pictures; whether the right meanings solved all starts."""
+    from .meanings_pictures import draw_all, draw_curves
+
+    tasks, curves, is_good = [make() for make in TASKS.values()], list[Curve](), True
+    say(" | ".join(HEAD))
+    for task in tasks:
+        for name in task.meanings:
+            curves.append(follow(task, name, seed))
+            say(" | ".join(row(task, curves[-1])))
+            is_good &= name != task.right or curves[-1].solved(task.solved) == STARTS
+    draw_all(folder)
+    draw_curves(tasks, curves, folder / "meanings.png")
+    say(f"* the meaning that is to solve it; pictures are in {folder}")
+    return is_good

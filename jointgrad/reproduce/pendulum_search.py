@@ -17,7 +17,7 @@ import numpy as np
 
 import jointgrad as jg
 
-from ..engine.rollout import known_motion
+from ..engine.run.rollout import known_motion
 from ..optimize.populations import Local
 from ..optimize.progress import Stop
 from ..optimize.search import basin_hopping

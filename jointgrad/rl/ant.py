@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from .about_centre import LOADS, POSES, wrenches
+from .about_centre import LOADS, POSES, centre, wrenches
 from .arrays import Array, chosen, flat, namespace, sum_of_squares
 from .gymnasium_task import GymnasiumTask
 from .task import Moment
@@ -72,3 +72,25 @@ class Ant(GymnasiumTask):
 
     def measures(self, before: Moment, now: Moment) -> dict[str, Array]:
         return {**super().measures(before, now), "y_position": now.q[..., 1]}
+
+
+@dataclass(frozen=True)
+class ReleasedAnt(Ant):
+    """The ant of the code released with Qiao 2021: rates are seen at a twentieth, and progress is that of the centre of mass. Its
+    joint limits are springs there and hard stops here, and its steps are Runge-Kutta's there."""
+
+    contact_cost_weight: float = 0.0
+    include_cfrc_ext_in_observation: bool = False
+
+    name: ClassVar[str] = "released-ant"
+
+    @property
+    def outputs(self) -> tuple[str, ...]:  # type: ignore[override]
+        return POSES
+
+    def observe(self, now: Moment) -> Array:
+        return namespace(now.q).concat((self.posture(now), 0.05 * now.qd), axis=-1)
+
+    def forward_speed(self, before: Moment, now: Moment) -> Array:
+        places = [centre(self.model, one.outputs)[..., 0] for one in (before, now)]
+        return (places[1] - places[0]) / self.control_dt

@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..engine.rollout import LOADS, rollout
-from ..engine.runtime import check_finite, checked
+from ..engine.run.outputs import LOADS
+from ..engine.run.rollout import rollout
+from ..engine.run.runtime import check_finite, checked
 from ..model.arrays import Model, State
 from ..model.errors import InputError
 from .randomise import Randomisation, late

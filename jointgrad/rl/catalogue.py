@@ -8,7 +8,8 @@ from typing import Any
 
 from ..model.errors import InputError
 from ..model.names import unknown
-from .ant import Ant
+from .ant import Ant, ReleasedAnt
+from .arm import Reach, Throw
 from .cart_pole import CartPole
 from .humanoid import Humanoid
 from .pendulum import Pendulum
@@ -20,7 +21,22 @@ from .task import Task
 TASKS: Mapping[str, type[Task]] = MappingProxyType(
     {
         task.name: task
-        for task in (A1, Ant, CartPole, Go2, HalfCheetah, Hopper, Humanoid, Laikago, Pendulum, Reacher, Walker)
+        for task in (
+            A1,
+            Ant,
+            CartPole,
+            Go2,
+            HalfCheetah,
+            Hopper,
+            Humanoid,
+            Laikago,
+            Pendulum,
+            Reach,
+            Reacher,
+            ReleasedAnt,
+            Throw,
+            Walker,
+        )  # fmt: skip
     }
 )
 

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..engine.rollout import LOADS
+from ..engine.run.outputs import LOADS
 from ..model.arrays import Model
 from ..torch import Simulator
 from .randomise import late

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..engine.rollout import LOADS
+from ..engine.run.outputs import LOADS
 from ..jax import rollout
 from .task import Moment, Step, Task
 

@@ -7,7 +7,7 @@ from typing import Any
 import mujoco
 import numpy as np
 
-from ..engine.rollout import LOADS
+from ..engine.run.outputs import LOADS
 from ..files.write_mjcf import to_mjcf
 from ..model.arrays import State
 from ..model.errors import InputError

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..engine.rollout import rollout
+from ..engine.run.rollout import rollout
 from ..model.arrays import State
 from .batch import Batch
 from .play import Act

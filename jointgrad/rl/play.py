@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ..engine.rollout import Trajectory, rollout
+from ..engine.run.rollout import rollout
+from ..engine.run.trajectory import Trajectory
 from ..model.arrays import State
 from .batch import Batch
 from .randomise import Randomisation

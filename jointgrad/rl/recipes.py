@@ -40,10 +40,12 @@ _PENDULUM_POOL = {"period": 100, "repeats": 5, "first": 500, "discount": 1.0, "l
                   "entropy": -0.01}  # fmt: skip
 _PENDULUM = Recipe(
     others={
+        # noise smooths a chaotic landscape at first, and is gone at the end
         "apg": {
             "environments": 32,
-            "noise": 0.1,
-            "rate": 5e-4,
+            "noise": 0.15,
+            "fade": True,
+            "rate": 6e-4,
             "decay": 450,
             "floor": 0.01,
             "average": 0.9,
@@ -52,7 +54,7 @@ _PENDULUM = Recipe(
         },
         "sac": _PENDULUM_POOL,
         "mbpo": {**_PENDULUM_POOL, "refit": 500, "passes": 10, "lengths": (1, 2, 1, 1)},
-    }
+    }  # fmt: skip
 )
 RECIPES: Mapping[str, Recipe] = MappingProxyType(
     {"ant": _ANT, "go2": _DOG, "a1": _DOG, "laikago": _DOG, "pendulum": _PENDULUM}

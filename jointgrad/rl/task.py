@@ -16,7 +16,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from ..engine.rollout import OUTPUTS
+from ..engine.run.outputs import OUTPUTS
 from ..model.arrays import Model, State
 from ..model.errors import InputError
 from ..model.laws import Impulse, Law

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from ..engine.inspect import inspect
-from ..engine.rollout import Gradient, Trajectory, step
+from ..engine.looks.inspect import inspect
+from ..engine.run.single_steps import step
+from ..engine.run.trajectory import Gradient, Trajectory
 from ..model.arrays import FREE, PRISMATIC, SPHERICAL, Model, State
 from ..model.errors import InputError, SimulationError
 from .film import ENVIRONMENTS, Film, film_of, pose_of

@@ -7,8 +7,8 @@ from functools import cached_property
 
 import numpy as np
 
-from ..engine.inspect import inspect
-from ..engine.rollout import Gradient, Trajectory
+from ..engine.looks.inspect import inspect
+from ..engine.run.trajectory import Gradient, Trajectory
 from ..model.arrays import FREE, Model, State
 from ..model.errors import InputError
 from ..model.rotations import rotation

@@ -14,7 +14,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 
-from ..engine.rollout import Trajectory
+from ..engine.run.trajectory import Trajectory
 from ..model.errors import InputError
 from .film import film_of
 from .markup import untyped

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..engine.rollout import Gradient, Trajectory
+from ..engine.run.trajectory import Gradient, Trajectory
 from ..files.npz import read_npz
 from ..model.arguments import checked_path, reading, writing
 from ..model.arrays import Model, State

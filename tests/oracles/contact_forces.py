@@ -6,8 +6,8 @@ import mujoco
 import numpy as np
 
 import jointgrad as jg
-from jointgrad.engine.runtime import address, worker
-from jointgrad.engine.workspace import SCHEMA
+from jointgrad.engine.kernels.workspace import SCHEMA
+from jointgrad.engine.run.runtime import address, worker
 
 
 def our_normal_forces(model: jg.Model, state: jg.State, u=None) -> dict[tuple[str, str], float]:
@@ -26,7 +26,7 @@ def our_normal_forces(model: jg.Model, state: jg.State, u=None) -> dict[tuple[st
         n = int(integers[SCHEMA.slots["block.n"]])
         source, kind = (integers[integers[SCHEMA.slots[f"block.{w}"]] :][:n] for w in ("source", "kind"))
         pair = integers[integers[SCHEMA.slots["touch.pair"]] :]
-        x = one.frame.table("block.x")[tree["sweeps"] * n : (tree["sweeps"] + 1) * n, 0, 0, 0]
+        x = one.frame.table("block.impulse")[:n, 0, 0, 0]
         for k in range(n):
             if kind[k] == 0:  # a point
                 p = pair[source[k]]

@@ -8,9 +8,9 @@ from __future__ import annotations
 import numpy as np
 
 import jointgrad as jg
-from jointgrad.engine.runtime import address, lanes, worker
-from jointgrad.engine.stages.contact.paths import POINT, SPIN
-from jointgrad.model.arrays import JOINT_TIE
+from jointgrad.engine.kernels.stages.contact.paths import POINT, SPIN
+from jointgrad.engine.run.runtime import address, lanes, worker
+from jointgrad.model.arrays import JOINT_CONSTRAINT
 from jointgrad.model.pair_table import FIRST_WITH_FEATURES, PAIR_KINDS
 
 WITH_FEATURES = range(FIRST_WITH_FEATURES, len(PAIR_KINDS))
@@ -87,13 +87,8 @@ def _clamps(one) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     n = _number(one, "block.n")
     kind, source = _list(one, "block.kind", n), _list(one, "block.source", n)
     is_implicit = tree["is_implicit"]  # which has one outcome, and no sweeps
-    x = (
-        table("block.x")[: (tree["sweeps"] + 1) * n, :, 0]
-        .reshape(tree["sweeps"] + 1, n, 4, -1)[1 - is_implicit :]
-        .copy()
-    )
-    if _number(one, "block.restrained") and not is_implicit:
-        x[-1] = table("block.whole")[:n, :, 0]
+    history = table("block.x")[: (tree["sweeps"] + 1) * n, :, 0].reshape(tree["sweeps"] + 1, n, 4, -1)
+    x = history[1 - is_implicit :].copy()
     friction, active = table("block.friction")[:n, :, 0], table("block.active")[:n, :, 0]
     low, high, weight = (table(f"block.{what}")[:n, :, 0] for what in ("low", "high", "weight"))
     clamped = np.zeros((*x.shape[:2], 3, x.shape[3]), dtype=np.int8)
@@ -126,7 +121,7 @@ def _clamps(one) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     is_capped = x[-1, point, 0] > mass * (speed + np.maximum(approach - before, 0))
     clamped[:, point, 0] += (16 * share * is_capped * (1 + (approach > before))).astype(np.int8)
     limits = (x[:, bounded, :3] <= low[bounded]) + 2 * (x[:, bounded, :3] >= high[bounded])
-    is_joint = np.array([tree["tie_kind"][t] == JOINT_TIE for t in source[bounded]], bool)
+    is_joint = np.array([tree["constraint_kind"][t] == JOINT_CONSTRAINT for t in source[bounded]], bool)
     side = 8 * (weight[bounded] > 0) * is_joint[:, None, None]
     clamped[:, bounded] = limits + 4 * (active[bounded] > 0) + side
     return clamped, active.any(1), np.where(bounded, source, -1 - kind)

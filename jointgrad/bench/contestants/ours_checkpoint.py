@@ -7,8 +7,10 @@ from protocol import memory_alone
 
 import jointgrad as jg
 from jointgrad.bench.scene import DT, released, world_of
-from jointgrad.engine.rollout import Trajectory, _checked_inputs
-from jointgrad.engine.schedule import Schedule, binomial_program, every_step, interval_program
+from jointgrad.engine.run.inputs import checked_inputs
+from jointgrad.engine.run.run import executed
+from jointgrad.engine.run.schedule import Schedule, binomial_program, every_step, interval_program
+from jointgrad.engine.run.trajectory import Trajectory
 
 WRT = ("state", "u")
 ROBOTS = 10
@@ -32,7 +34,7 @@ def checkpoint(task, version):
     steps = task["steps"]
     start, u, bar = jg.State(q, np.zeros(model.nv)), np.tile(targets, (steps, 1)), np.zeros(model.nq)
     bar[2] = 1.0
-    inputs = _checked_inputs(model, start, u, None, None)
+    inputs = checked_inputs(model, start, u, None, None)
     expected = jg.rollout(model, start, u).backward(bar, wrt=WRT)
     task.start_clock()
     for way, sizes in task["ways"].items():
@@ -45,7 +47,7 @@ def measure(task, version, kind, model, inputs, bar, expected):
     plan, kept = schedule(way, inputs.steps, size), {}
 
     def there():
-        kept["motion"] = Trajectory(model, inputs, plan, (), 1)
+        kept["motion"] = Trajectory(executed(model, inputs, plan, (), 1))
 
     def back():
         kept["found"] = kept["motion"].backward(bar, wrt=WRT)  # type: ignore[assignment]

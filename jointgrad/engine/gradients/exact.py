@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from .meaning import Meaning
 
 if TYPE_CHECKING:
-    from ..rollout import Gradient, Trajectory
+    from ..run.trajectory import Gradient, Trajectory
     from .segments import Bars, Tangents
 
 
@@ -19,14 +19,14 @@ class Exact(Meaning):
 
     def pulled_back(self, motion: Trajectory, bars: Bars, wrt: Sequence[str]) -> Gradient:
         """By the reverse kernels."""
-        from ..rollout import exact_gradient
+        from ..run.reverse import exact_gradient
 
-        return exact_gradient(motion, bars, wrt)
+        return exact_gradient(motion.run, bars, wrt)
 
     def pushed_forward(
         self, motion: Trajectory, dots: Mapping[str, Any], params: Mapping[str, Any], outputs: tuple[str, ...]
     ) -> Tangents:
         """By the forward kernels, for numbers that carry their tangents."""
-        from ..tangent import tangents
+        from ..run.tangent import tangents
 
         return tangents(motion, dots, params, outputs)

@@ -9,7 +9,7 @@ import numpy as np
 
 if TYPE_CHECKING:
     from ...model.arrays import Model, State
-    from ..rollout import Gradient, Trajectory
+    from ..run.trajectory import Gradient, Trajectory
     from .segments import Bars, Tangents
 
 

@@ -25,9 +25,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...model.arguments import checked_number
-from ...model.arrays import IMPULSE, Model, State
-from ..stages.contact.rows import BOUNCES
-from ..tangent_coordinates import difference, rows_of
+from ...model.arrays import Model, State
+from ..kernels.stages.contact.rows import BOUNCES
+from ..run.tangent_coordinates import difference, rows_of
 from .exact import Exact
 from .meaning import Meaning
 from .segments import (
@@ -41,9 +41,9 @@ from .segments import (
 )
 
 if TYPE_CHECKING:
-    from ..contact_records import Contact
-    from ..inspect import Inspection
-    from ..rollout import Gradient, Trajectory
+    from ..looks.contact_records import Contact
+    from ..looks.inspect import Inspection
+    from ..run.trajectory import Gradient, Trajectory
 
 # a velocity that changes this many times more than in the middle one of all steps may have met something
 SUDDEN = 8.0
@@ -109,7 +109,7 @@ class MovingImpacts(Meaning):
         jumps = dict(_by_end(self._jumps(motion)))
         if not jumps:
             return Exact().pushed_forward(motion, dots, params, outputs)
-        seen = np.empty_like(motion._all_states()[0])
+        seen = np.empty_like(motion.run.states()[0])
 
         def enter(end: int, q: np.ndarray, qd: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             seen[end + 1 - len(q) : end + 1] = q
@@ -129,13 +129,13 @@ class MovingImpacts(Meaning):
 
     def jacobian(self, model: Model, state: State, u: Any, force: Any, A: np.ndarray) -> np.ndarray:
         """Of steps on their own: the rates are those of flight before, and of the next step after."""
-        from ..inspect import inspect
-        from ..rollout import rollout
+        from ..looks.inspect import inspect
+        from ..run.rollout import rolled_out
 
         if not can_meet(model):
             return A
         seen = inspect(model, state, u, force)
-        motion = rollout(model, state, None if u is None else np.stack([u, u]), steps=2, force=force)
+        motion = rolled_out(model, state, None if u is None else np.stack([u, u]), 2, force, warns=False)
         dt = np.reshape(model.params["world.dt"], (-1, 1))
         after = difference(model, *(State(motion.q[k], motion.qd[k]) for k in (2, 1))) / dt
         before, A, takes = np.concatenate([state.qd, seen.qdd], axis=-1), A.copy(), _durations(model)
@@ -159,7 +159,7 @@ class MovingImpacts(Meaning):
         self, model: Model, q: np.ndarray, qd: np.ndarray, u: np.ndarray | None, force: np.ndarray | None = None
     ) -> list[Impact]:
         """The impacts of one motion q (T+1, nq), qd, under u (T, nu) and force (T, n_links, 6), in the order of time."""
-        from ..inspect import inspect
+        from ..looks.inspect import inspect
 
         if not can_meet(model) or len(qd) < 4:  # an impact in the first step, or the last, has no rate on one side
             return []
@@ -176,7 +176,7 @@ class MovingImpacts(Meaning):
             one for k, step in enumerate(steps) for one in self._fastest(model, seen, takes, k, int(step), qd[step])
         ]
         # a landing that something else interrupts ends there
-        ends = [*(one.step for one in found[1:]), len(jumps) - 1]
+        ends = [one.step for one in found[1:]] + [len(jumps) - 1] * bool(found)
         return [replace(one, takes=min(one.takes, end - one.step)) for one, end in zip(found, ends, strict=True)]
 
     def _fastest(
@@ -199,7 +199,7 @@ class MovingImpacts(Meaning):
         """Of all environments, in the order of their ends. Neighbours that move alike are looked at once."""
         if not can_meet(motion.model):
             return []
-        q, qd = motion._all_states()
+        q, qd = motion.run.states()
         found: list[_Jump] = []
         own: list[_Jump] = []
         for env in range(q.shape[1]):
@@ -225,7 +225,7 @@ class MovingImpacts(Meaning):
 
 def can_meet(model: Model) -> bool:
     """Whether there are pairs under the impulse law."""
-    return IMPULSE in model.topology.tree["pair_law"]
+    return any(model.topology.tree["pair_has_rows"])
 
 
 def moved_impact(A: np.ndarray, before: np.ndarray, after: np.ndarray, one: Impact) -> None:
@@ -268,7 +268,7 @@ def _lateness(
 ) -> list[np.ndarray]:
     """f' - A f of the steps from state `first` to `last`, (nq,) and (nv,): how the state after changes if the impact comes sooner
     by a unit of time."""
-    from ..rollout import known_motion
+    from ..run.rollout import known_motion
 
     dt = float(model.params["world.dt"])
     before = [(a[first] - a[first - 1]) / dt for a in (q, qd)]

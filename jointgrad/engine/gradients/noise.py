@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...model.arrays import State
-from ..tangent_coordinates import coordinates, displaced, rows_of, to_tangent
+from ..run.tangent_coordinates import coordinates, displaced, rows_of, to_tangent
 from .copies import copies
 
 if TYPE_CHECKING:
-    from ..rollout import Trajectory
+    from ..run.trajectory import Trajectory
     from .randomised import Randomised
 
 NAMES = ("q", "qd", "u", "force")
@@ -27,7 +27,7 @@ class Copies:
 
     def __init__(self, meaning: Randomised, motion: Trajectory, some: slice, outputs: tuple[str, ...]) -> None:
         self.motion, self.some, self.pairs = motion, some, meaning.samples // 2
-        self.hold, self.sigma = meaning.hold * motion._inputs.hold, meaning.sigmas
+        self.hold, self.sigma = meaning.hold * motion.run.inputs.hold, meaning.sigmas
         self.noise = {
             n: self._drawn(k, n, meaning.seed) for k, n in enumerate(NAMES) if n in self.sigma and self.has(n)
         }
@@ -36,10 +36,10 @@ class Copies:
         self.weights: np.ndarray = self.paired(self.run.status < 0).all(2).astype(float)
 
     def has(self, name: str) -> bool:
-        return name in ("q", "qd") or getattr(self.motion._inputs, name) is not None
+        return name in ("q", "qd") or getattr(self.motion.run.inputs, name) is not None
 
     def has_time(self, name: str) -> bool:
-        return name == "u" or (name == "force" and bool(self.motion._inputs.force_step))
+        return name == "u" or (name == "force" and bool(self.motion.run.inputs.force_step))
 
     def _drawn(self, number: int, name: str, seed: int) -> np.ndarray:
         model, steps = self.motion.model, self.motion.steps
@@ -49,9 +49,9 @@ class Copies:
         return np.random.default_rng((seed, number)).normal(size=(self.pairs, *time, *shape[name]))
 
     def _run(self, wide: Trajectory, outputs: tuple[str, ...]) -> Trajectory:
-        from ..rollout import rolled_out
+        from ..run.rollout import rolled_out
 
-        i, n = wide._inputs, self.some.stop - self.some.start
+        i, n = wide.run.inputs, self.some.stop - self.some.start
         given: dict[str, Any] = {"q": i.q, "qd": i.qd, "u": i.u, "force": i.force}
         for name, z in self.noise.items():
             both = self.sigma[name] * np.tile(
@@ -61,7 +61,7 @@ class Copies:
             given[name] = given[name] + (np.moveaxis(change, 0, 1) if self.has_time(name) else change)
         given["q"] = _with_unit_turns(wide.model, given["q"])
         return rolled_out(
-            wide.model, State(given["q"], given["qd"]), given["u"], i.steps, given["force"], outputs, self.motion._threads,
+            wide.model, State(given["q"], given["qd"]), given["u"], i.steps, given["force"], outputs, self.motion.run.threads,
             on_nan="freeze", warns=False,
         )  # fmt: skip
 
@@ -140,11 +140,11 @@ def share_of_first(first: np.ndarray, zeroth: np.ndarray, weights: np.ndarray) -
 def said(copied: Copies, bars: Any) -> np.ndarray:
     """(environments, pairs, 2): what the cotangents of a loss say of the copies."""
     run = copied.run
-    parts = [(bars.q, run._all_states()[0]), (bars.qd, run._all_states()[1])]
-    parts += [(bar, run._outputs[name]) for name, bar in bars.outputs.items()]
-    total = np.zeros(run._inputs.batch)
+    parts = [(bars.q, run.run.states()[0]), (bars.qd, run.run.states()[1])]
+    parts += [(bar, run.run.outputs[name]) for name, bar in bars.outputs.items()]
+    total = np.zeros(run.run.inputs.batch)
     for bar, value in parts:
-        total += np.moveaxis(bar * value, 1, 0).reshape(run._inputs.batch, -1).sum(-1)
+        total += np.moveaxis(bar * value, 1, 0).reshape(run.run.inputs.batch, -1).sum(-1)
     return copied.paired(total)
 
 

@@ -27,14 +27,14 @@ import numpy as np
 from ...model.arguments import checked_count, checked_names, checked_number
 from ...model.errors import InputError
 from ...model.renamed import ByName
-from ..tangent_coordinates import displaced
+from ..run.tangent_coordinates import displaced
 from .exact import Exact
 from .meaning import Meaning
 from .noise import NAMES, Copies, all_of, mean_of, said, share_of_first
 from .segments import Bars, Tangents, with_batch
 
 if TYPE_CHECKING:
-    from ..rollout import Gradient, Trajectory
+    from ..run.trajectory import Gradient, Trajectory
 
 MOST = 4096  # copies at a time
 
@@ -72,7 +72,7 @@ class Randomised(Meaning):
         return dict(self.sigma)  # type: ignore[arg-type]
 
     def _parts(self, motion: Trajectory) -> list[slice]:
-        batch, at_once = motion._inputs.batch, max(1, MOST // self.samples)
+        batch, at_once = motion.run.inputs.batch, max(1, MOST // self.samples)
         return [slice(k, min(batch, k + at_once)) for k in range(0, batch, at_once)]
 
     # reverse ---------------------------------------------------------------------------------------------------------------
@@ -80,18 +80,18 @@ class Randomised(Meaning):
     def pulled_back(self, motion: Trajectory, bars: Bars, wrt: Sequence[str]) -> Gradient:
         """`report["first_order"]` holds, by name, the share of the first order per environment, and `report["lost"]` how many
         copies diverged: they and their pairs are left out."""
-        from ..rollout import Gradient
+        from ..run.trajectory import Gradient
 
-        if not motion._inputs.batch or not motion.steps:
+        if not motion.run.inputs.batch or not motion.steps:
             return Exact().pulled_back(motion, bars, wrt)
         wide = bars.over_time(motion)
         parts = [self._part(motion, wide, wrt, some) for some in self._parts(motion)]
-        axes = dict.fromkeys((*NAMES, "lost"), 0) | {"u": 1, "force": int(bool(motion._inputs.force_step))}
+        axes = dict.fromkeys((*NAMES, "lost"), 0) | {"u": 1, "force": int(bool(motion.run.inputs.force_step))}
         means = all_of([part[0] for part in parts], axes)
         shares = all_of([part[1] for part in parts], dict.fromkeys(axes, 0))
-        lost = motion._public(shares.pop("lost"), 0)
-        report = {"first_order": {n: motion._public(share, 0) for n, share in shares.items()}, "lost": lost}
-        shown = {n: motion._public(mean, axes[n]) for n, mean in means.items()}
+        lost = motion.run.unbatched(shares.pop("lost"), 0)
+        report = {"first_order": {n: motion.run.unbatched(share, 0) for n, share in shares.items()}, "lost": lost}
+        shown = {n: motion.run.unbatched(mean, axes[n]) for n, mean in means.items()}
         params = {
             n: sum(part[2][n] for part in parts)
             if motion.model.is_shared(n)
@@ -126,7 +126,7 @@ class Randomised(Meaning):
 
     def _inwards(self, many: Copies, name: str, bar: np.ndarray) -> np.ndarray:
         """Of first order, in coordinates of noise, (environments, pairs, ...)."""
-        return many.paired(many.inwards(name, bar, many.run._inputs.q)).mean(2)
+        return many.paired(many.inwards(name, bar, many.run.run.inputs.q)).mean(2)
 
     def _bars(self, many: Copies, bars: Bars) -> Bars:
         """Cotangents for every copy; none for those that do not count."""
@@ -139,7 +139,7 @@ class Randomised(Meaning):
 
     def _mean(self, many: Copies, name: str, bar: np.ndarray, rise: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
         """Of one input, with the axes of the user's arrays, and the share of the first order, if there is another."""
-        q = many.motion._inputs.q[many.some]
+        q = many.motion.run.inputs.q[many.some]
         inwards = self._inwards(many, name, bar)
         if name not in many.noise:
             share, mean = None, mean_of(many.paired(bar).mean(2), many.weights)
@@ -168,11 +168,11 @@ class Randomised(Meaning):
         self, motion: Trajectory, dots: Mapping[str, Any], params: Mapping[str, Any], outputs: tuple[str, ...]
     ) -> Tangents:
         """What is perturbed by a mix for the whole motion, the rest by first order."""
-        if not motion._inputs.batch or not motion.steps:
+        if not motion.run.inputs.batch or not motion.steps:
             return Exact().pushed_forward(motion, dots, params, outputs)
         wide = {n: np.asarray(d, float) for n, d in with_batch(motion, dots).items() if d is not None}
         parts = [self._tangents(motion, wide, params, outputs, some) for some in self._parts(motion)]
-        q, qd, *seen = (motion._public(np.concatenate(x, 1)) for x in zip(*parts, strict=True))
+        q, qd, *seen = (motion.run.unbatched(np.concatenate(x, 1)) for x in zip(*parts, strict=True))
         return q, qd, dict(zip(outputs, seen, strict=True))
 
     def _tangents(
@@ -191,7 +191,7 @@ class Randomised(Meaning):
         along = sum((self._along(many, n, d) for n, d in noisy.items()), np.zeros(many.weights.shape))
         found = []
         for value, slope in zip(
-            (*many.run._all_states(), *(many.run._outputs[n] for n in outputs)), first, strict=True
+            (*many.run.run.states(), *(many.run.run.outputs[n] for n in outputs)), first, strict=True
         ):
             x = many.paired(np.moveaxis(value, 1, 0))
             zeroth = 0.5 * (x[:, :, 0] - x[:, :, 1]) * along.reshape(*along.shape, *(1,) * (slope.ndim - 2))
@@ -205,7 +205,7 @@ class Randomised(Meaning):
     def _along(self, many: Copies, name: str, dot: np.ndarray) -> np.ndarray:
         """(environments, pairs): how far noise goes along a direction, over its variance."""
         own = many.first(name, np.take(dot, range(many.some.start, many.some.stop), int(many.has_time(name))))
-        way = many.direction(name, own, many.motion._inputs.q[many.some])
+        way = many.direction(name, own, many.motion.run.inputs.q[many.some])
         z = many.noise[name][None] * way[:, None]
         return z.reshape(*z.shape[:2], -1).sum(-1) / many.sigma[name]
 
@@ -216,8 +216,8 @@ class Randomised(Meaning):
         wide = {n: many.repeated(d, int(many.has_time(n))) for n, d in dots.items()}
         if "q" in wide:
             # the same turn, from where the copy starts
-            turn = many.direction("q", wide["q"], many.repeated(many.motion._inputs.q, 0))
-            wide["q"] = displaced(many.run.model, many.run._inputs.q, turn)
+            turn = many.direction("q", wide["q"], many.repeated(many.motion.run.inputs.q, 0))
+            wide["q"] = displaced(many.run.model, many.run.run.inputs.q, turn)
         own = {n: v if many.motion.model.is_shared(n) else many.repeated(np.asarray(v), 0) for n, v in params.items()}
         dq, dqd, seen = Exact().pushed_forward(many.run, wide, own, outputs)
         return [many.paired(np.moveaxis(x, 1, 0)).mean(2) for x in (dq, dqd, *(seen[n] for n in outputs))]

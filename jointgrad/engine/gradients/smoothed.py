@@ -23,15 +23,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...model.arguments import checked_number
-from ...model.arrays import ANDERSSON, IMPULSE, Model
+from ...model.arrays import ANDERSSON, Model
 from ...model.renamed import ByName
-from ..schedule import every_step
+from ..run.schedule import every_step
 from .exact import Exact
 from .meaning import Meaning
 from .segments import Bars, Tangents, ahead_in_segments, with_all_states
 
 if TYPE_CHECKING:
-    from ..rollout import Gradient, Trajectory
+    from ..run.trajectory import Gradient, Trajectory
 
 GRAVITY = 9.81
 # what the springs of the softer world have in place of what the user said
@@ -69,11 +69,14 @@ class Smoothed(Meaning):
 
     def softened(self, motion: Trajectory) -> Trajectory:
         """The states of a motion as if they were those of the softer model."""
-        from ..rollout import Trajectory
+        from ..run.run import Run
+        from ..run.trajectory import Trajectory
 
         motion = with_all_states(motion)
-        states = motion._all_states()
-        return Trajectory(self.surrogate(motion.model), motion._inputs, every_step(), (), motion._threads, known=states)
+        states = motion.run.states()
+        return Trajectory(
+            Run(self.surrogate(motion.model), motion.run.inputs, every_step(), motion.run.threads, states)
+        )
 
     def surrogate(self, model: Model) -> Model:
         """The softer model, with the same coordinates, controls and parameters' names."""
@@ -139,7 +142,7 @@ def _is_hard(model: Model) -> np.ndarray:
     """(rows,): which pairs follow the impulse law."""
     tree = model.topology.tree
     found = np.zeros(tree["n_pair_rows"], bool)
-    found[[row for row, law in zip(tree["pair_row"], tree["pair_law"], strict=True) if law == IMPULSE]] = True
+    found[[row for row, has_rows in zip(tree["pair_row"], tree["pair_has_rows"], strict=True) if has_rows]] = True
     return found
 
 
@@ -148,7 +151,9 @@ def _soft_topology(model: Model) -> tuple[Any, dict]:
     kept = model.workers.setdefault("smoothed", [])
     if not kept:
         tree = dict(model.topology.tree)
-        tree["pair_law"] = [ANDERSSON if law == IMPULSE else law for law in tree["pair_law"]]
+        laws = zip(tree["pair_law"], tree["pair_has_rows"], strict=True)
+        tree["pair_law"] = [ANDERSSON if has_rows else law for law, has_rows in laws]
+        tree["pair_has_rows"] = [0] * len(tree["pair_law"])
         tree["has_soft_contact"] = 1
         kept.append((replace(model.topology, tree=tree), {}))
     return kept[0]
@@ -173,7 +178,7 @@ def pair_masses(model: Model) -> np.ndarray:
 
 def _without(motion: Trajectory, bars: Bars, lost: np.ndarray) -> Bars:
     """Cotangents of environments that were not lost."""
-    keep, axis = ~lost if motion._inputs.is_batched else ~lost[0], 1
+    keep, axis = ~lost if motion.run.inputs.is_batched else ~lost[0], 1
     wide = keep if np.ndim(keep) == 0 else keep[:, None]
     q, qd = (None if bar is None else bar * wide for bar in (bars.q, bars.qd))
     shape = {

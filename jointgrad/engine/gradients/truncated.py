@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...model.arguments import checked_number
-from ..tangent_coordinates import displaced, rows_of, to_tangent
+from ..run.tangent_coordinates import displaced, rows_of, to_tangent
 from .copies import all_steps
 from .exact import Exact
 from .meaning import Meaning
 from .segments import Bars, Tangents, ahead_in_segments, back_in_segments, with_all_states
 
 if TYPE_CHECKING:
-    from ..rollout import Gradient, Trajectory
+    from ..run.trajectory import Gradient, Trajectory
 
 ROUNDS = 3
 SEED = 4
@@ -45,7 +45,7 @@ class Truncated(Meaning):
         motion = with_all_states(motion)
         is_cut = self.cuts(motion)
         found = _back(motion, bars, wrt, is_cut) if is_cut.any() else Exact().pulled_back(motion, bars, wrt)
-        return replace(found, report={"cut": motion._public(is_cut.sum(0), 0)})
+        return replace(found, report={"cut": motion.run.unbatched(is_cut.sum(0), 0)})
 
     def pushed_forward(
         self, motion: Trajectory, dots: Mapping[str, Any], params: Mapping[str, Any], outputs: tuple[str, ...]
@@ -81,11 +81,11 @@ def _back(motion: Trajectory, bars: Bars, wrt: Sequence[str], is_cut: np.ndarray
 
 def steepness(motion: Trajectory) -> np.ndarray:
     """(T, batch): the spectral norm of every step's Jacobian in tangent coordinates, from below."""
-    steps, batch, nv = motion.steps, motion._inputs.batch, motion.model.nv
+    steps, batch, nv = motion.steps, motion.run.inputs.batch, motion.model.nv
     if not steps or not nv:
         return np.zeros((steps, batch))
     one = all_steps(motion)
-    q, q_next = one._q[0], motion._all_states()[0][1:].reshape(-1, motion.model.nq)
+    q, q_next = one.run.q[0], motion.run.states()[0][1:].reshape(-1, motion.model.nq)
     start = np.random.default_rng(SEED).normal(size=2 * nv)
     way = np.tile(start / np.linalg.norm(start), (steps * batch, 1))
     size = np.zeros(steps * batch)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...engine.tangent_coordinates import coordinates
+from ...engine.run.tangent_coordinates import coordinates
 from ...model.arrays import Model
 from .data import Recording
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ...engine.rollout import Trajectory, known_motion, rollout
-from ...engine.tangent_coordinates import coordinates, difference, rows_of, turn_basis
+from ...engine.run.rollout import known_motion, rollout
+from ...engine.run.tangent_coordinates import coordinates, difference, rows_of, turn_basis
+from ...engine.run.trajectory import Trajectory
 from ...model.arrays import Model, State
 from ...model.errors import InputError
 from ...model.parameters import Entry, Inertia, Unknowns
@@ -162,7 +163,7 @@ class Identification:
         """(B, joints * 2 nv): the end of a segment less the start of the next, in tangent coordinates of the latter."""
         B, count = len(x), self.pieces.count
         ends = [a.reshape(B, count, -1) for a in motion.last]
-        starts = [a.reshape(B, count, -1) for a in (motion._inputs.q, motion._inputs.qd)]
+        starts = [a.reshape(B, count, -1) for a in (motion.run.inputs.q, motion.run.inputs.qd)]
         parts = [
             difference(
                 self.model, State(*(e[:, i] for e in ends)), _unit(self.model, State(*(s[:, j] for s in starts)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...engine.tangent_coordinates import coordinates
+from ...engine.run.tangent_coordinates import coordinates
 from ...model.arrays import Model, State
 from .data import Pieces
 

@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ...engine.inspect import Inspection, inspect
+from ...engine.looks.inspect import Inspection, inspect
 from ...model.arrays import Model, State
 from ...model.errors import InputError
 

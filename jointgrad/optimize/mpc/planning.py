@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ...engine.rollout import rollout
+from ...engine.run.rollout import rollout
 from ...model.arrays import Model, State
 from ...model.errors import InputError
 from ..ilqr import Cost, ilqr

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ...engine.inspect import inspect
+from ...engine.looks.inspect import inspect
 from ...model import zoo
 from ...model.arrays import Model, State
 from ...model.description import Description

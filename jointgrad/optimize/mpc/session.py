@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...engine.rollout import rollout
+from ...engine.run.rollout import rollout
 from ...model.arrays import Model, State
 from ...model.errors import InputError
 from ...model.world import World

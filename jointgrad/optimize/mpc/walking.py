@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ...engine.rollout import rollout
+from ...engine.run.rollout import rollout
 from ...files.write_mjcf import to_mjcf
 from ...model.arrays import Model, State
 from ...model.errors import InputError

@@ -47,6 +47,8 @@ METHODS: Mapping[str, Method] = MappingProxyType(
         "shac": Method("shac", "Shac"),
         # analytic policy gradients: whole episodes, and no critic
         "apg": Method("shac", "Shac", _WHOLE, whole=True),
+        # the same with actions that are bettered first and learned then (Mora et al. 2021)
+        "pods": Method("shac", "Shac", {**_WHOLE, "regress": 4, "noise": 0.05}, whole=True),
         "sac": Method("sac", "Sac"),
         "mbpo": Method("mbpo", "Mbpo"),
         # Qiao 2021: policy enhancement as the paper and as the released code have it, sample enhancement likewise

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from ...engine.rollout import LOADS
-from ...engine.tangent_coordinates import coordinates, turn_basis
+from ...engine.run.outputs import LOADS
+from ...engine.run.tangent_coordinates import coordinates, turn_basis
 from ...model.errors import InputError
 from ..differentiable import DifferentiableTask
 from ..differentiable_batch import Outcome

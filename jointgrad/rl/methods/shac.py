@@ -17,9 +17,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import clip_grad_norm_
 
+from ...model.errors import InputError
 from ..differentiable_batch import DifferentiableBatch, together
 from ..randomise import Randomisation
+from ..slopes import repeated
 from ..task import Task
+from .horizons import SHORTEST, longest, right_signs, stiffness
 from .networks import Policy, perceptron
 from .pool import Pool
 
@@ -36,6 +39,7 @@ class Shac:
     discount: float = 0.99
     blend: float = 0.95  # lambda of TD(lambda)
     noise: float = 0.37  # deviation of actions at first
+    fade: bool = False  # noise falls to nothing while the rate falls to its floor
     spread: bool = True  # environments have shares of the noise, from none to all
     clip: float = 1.0  # norm of a gradient
     actor: tuple[int, ...] = (128, 64)
@@ -51,9 +55,27 @@ class Shac:
     cut_back: float | None = (
         None  # the most that one unit of q or qd may count for, in return, on the way back: chaos ends there
     )
+    measured: tuple[int, ...] = ()  # horizons to choose from by how often signs of slopes are right over...
+    change: float = 0.1  # ...changes of an action by this share of its limits...
+    least: float = 0.9  # ...which must be this often, and is measured...
+    again: int = 100  # ...after so many updates
+    stiffest: float | None = (
+        None  # the horizon shrinks where a step stretches states by more, and grows where by less (AHAC)
+    )
+    mixed: bool = False  # slopes are mixed with what noise and returns say, by their variances; needs spread=False
+    regress: int = (
+        0  # passes in which the actor learns actions bettered by their slopes (PODS); 0: slopes go into its weights
+    )
+    better: float = 0.1  # by how much they are bettered, root mean square, in shares of the limits
     every: int = 50  # updates from one look at the policy to the next...
     tried: int = 32  # ...and the episodes of a look
     whole: bool = False  # every update begins all episodes anew: with horizon = limit, gradients of whole episodes
+
+    def __post_init__(self) -> None:
+        if self.mixed and (self.spread or self.entropy is not None):
+            raise InputError("mixed=true needs noise in every environment and no price of entropy: set spread=false")
+        if any(not 1 <= h <= self.horizon for h in self.measured):
+            raise InputError(f"measured must be horizons from 1 to horizon={self.horizon}, but is {self.measured}")
 
     def steps(self) -> int:
         """Actions of all environments in an update."""
@@ -70,12 +92,21 @@ class Horizon(NamedTuple):
     over: Tensor
 
 
+class Trace(NamedTuple):
+    """Of one action: what was seen, the action before its tanh, the noise in it as it was drawn and its deviation."""
+
+    seen: Tensor
+    raw: Tensor
+    drawn: Tensor
+    deviation: Tensor
+
+
 class Learner:
     """A policy that learns a task. `policy` is the average that is to be played; `actor` is the one that learns."""
 
     NETWORKS = ("actor", "policy", "critics", "asked")
     NUMBERS = ("log_noise", "log_price")
-    TENSORS = ("shares",)
+    TENSORS = ("shares", "reach")
 
     def __init__(
         self, task: Task, settings: Shac, seed: int, randomise: Randomisation | None = None, threads: int = 1
@@ -95,6 +126,9 @@ class Learner:
         self.log_noise = nn.Parameter(torch.full((len(low),), float(np.log(settings.noise))))
         self.log_price = nn.Parameter(torch.tensor(float(np.log(0.1))))
         self.shares = self._shares()
+        # through how many actions gradients pass; real numbers, so that it can grow slowly
+        self.reach = torch.tensor(float(settings.horizon))
+        self._traces: list[Trace] = []
         self.pools: dict[str, Pool] = {}
         self.optimisers: dict[str, Any] = {
             "actor": _adam([*self.actor.parameters(), self.log_noise], settings.rate),
@@ -117,8 +151,9 @@ class Learner:
         if self.settings.whole:
             self.batch.begin()
         self.batch.cut()
+        self._choose_reach()
         loss, horizon, surprise = self._tried()
-        norm = self._improve(loss, surprise)
+        norm = self._regress(loss) if self.settings.regress else self._improve(loss, surprise)
         if self.settings.critics:
             self._fit(horizon)
         self.actor.statistics.take(horizon.seen.flatten(0, 1))
@@ -130,6 +165,7 @@ class Learner:
             "falls": falls,
             "norm": norm,
             "noise": self._noise().mean().item(),
+            "horizon": float(int(self.reach)),
         }
 
     def _rate(self) -> float:
@@ -137,18 +173,22 @@ class Learner:
         return s.rate * max(1.0 - self.updates / s.decay, s.floor)
 
     def _noise(self) -> Tensor:
-        return self.log_noise.exp()
+        share = max(1.0 - self.updates / self.settings.decay, 0.0) if self.settings.fade else 1.0
+        return share * self.log_noise.exp()
 
     def _tried(self) -> tuple[Tensor, Horizon, Tensor]:
         """The actor's loss, what happened, and the entropy of its actions."""
         s, batch = self.settings, self.batch
         seen, entropies, passages = [], [], []
-        for _ in range(s.horizon):
+        self._traces = []
+        for k in range(s.horizon):
             seen.append(batch.seen.float())
             action, entropy = self._act(seen[-1])
             entropies.append(entropy)
             passages.append(batch.advance(action))
             self._keep_bounded()
+            if self._is_cut(k):
+                batch.cut()
         # rewards, observations and the critic of all actions at once: most of what they cost is a price per operation
         before, now = together([one.before for one in passages]), together([one.now for one in passages])
         terminated = torch.stack([one.terminated for one in passages])
@@ -156,19 +196,22 @@ class Learner:
         entropy, last = torch.stack(entropies), self.task.observe(now).float()
         reward = self.task.reward(before, now).float() + self._bonus(entropy)
         loss = -self._earned(reward, torch.where(terminated, 0.0, self._value(last)), over) / s.steps()
-        return (
-            loss,
-            Horizon(torch.stack(seen).detach(), last.detach(), reward.detach(), terminated, over),
-            entropy.mean(),
-        )
+        horizon = Horizon(torch.stack(seen).detach(), last.detach(), reward.detach(), terminated, over)
+        if s.mixed:
+            self._mix(horizon)
+        return loss, horizon, entropy.mean()
+
+    def _is_cut(self, k: int) -> bool:
+        """Whether gradients of what comes after action k do not go back through it."""
+        return k == self.settings.horizon - 1 or (k + 1) % int(self.reach) == 0
 
     def _earned(self, reward: Tensor, to_come: Tensor, over: Tensor) -> Tensor:
         """What all environments earned, each episode discounted from where it began in this horizon; (horizon, environments)."""
         s, factor, earned = self.settings, torch.ones(self.settings.environments), torch.zeros(())
         for k in range(s.horizon):
-            ends = over[k] | (k == s.horizon - 1)
+            ends = over[k] | self._is_cut(k)
             earned = earned + (factor * (reward[k] + torch.where(ends, s.discount * to_come[k], 0.0))).sum()
-            factor = torch.where(over[k], 1.0, s.discount * factor)
+            factor = torch.where(ends, 1.0, s.discount * factor)
         return earned
 
     def _act(self, seen: Tensor) -> tuple[Tensor, Tensor]:
@@ -176,6 +219,11 @@ class Learner:
         raw, deviation = self.actor.layers(self.actor.statistics(seen)), self._noise()
         drawn = torch.randn(raw.shape, generator=self.generator)
         raw = raw + deviation * self.shares * drawn
+        if self.settings.regress:
+            # actions of their own: later ones do not answer to changes of this one
+            raw = raw.detach().requires_grad_()
+        if self.settings.regress or self.settings.mixed:
+            self._traces.append(Trace(seen.detach(), raw, drawn, deviation.detach()))
         share = torch.tanh(raw)
         if self.settings.entropy is None:
             return self.actor.within(share), torch.zeros(len(seen))
@@ -218,6 +266,58 @@ class Learner:
             self.optimisers["price"].step()
         return norm
 
+    # options of the actor -----------------------------------------------------------------------------------------------
+
+    def _choose_reach(self) -> None:
+        """Through how many actions gradients pass, by measurement."""
+        s, batch = self.settings, self.batch
+        if s.measured and self.updates % s.again == 0:
+            low, high = self.actor.low, self.actor.high
+            way = torch.randn(s.environments, len(low), generator=self.generator)
+            change = (s.change * torch.nn.functional.normalize(way, dim=-1) * 0.5 * (high - low)).double()
+            with torch.no_grad():
+                start = repeated(batch.now, 1)
+            shares = right_signs(batch.layer, start, self.actor, s.measured, change)
+            self.reach = torch.tensor(float(longest(shares, s.least)))
+        if s.stiffest is not None:
+            with torch.no_grad():
+                action = self.actor(batch.seen.float())
+            over = stiffness(batch.layer, batch.now, action) / s.stiffest
+            self.reach = (self.reach + 1.0 - over).clamp(min(SHORTEST, s.horizon), s.horizon)
+
+    def _mix(self, horizon: Horizon) -> None:
+        """Let cotangents of actions be mixed on the way back: slopes, and returns times noise, each the less the more it varies
+        from environment to environment. Both are of the same mean."""
+        s, worth = self.settings, self._worth(horizon)
+        scale = 1.0 / s.steps()
+        for trace, ahead in zip(self._traces, worth, strict=True):
+            by_noise = -scale * (ahead - ahead.mean())[:, None] * trace.drawn / trace.deviation
+
+            def mixed(bar: Tensor, other: Tensor = by_noise) -> Tensor:
+                own, others = bar.var(0), other.var(0)
+                share = torch.where(torch.isfinite(own), others / (own + others).clamp_min(1e-30), 0.0)
+                return torch.where(share > 0.0, share * bar, 0.0) + (1.0 - share) * other
+
+            trace.raw.register_hook(mixed)
+
+    def _regress(self, loss: Tensor) -> float:
+        """Better actions along their slopes, and let the actor learn them. The norm of all slopes."""
+        loss.backward()
+        seen = torch.cat([trace.seen for trace in self._traces])
+        slope = torch.cat([trace.raw.grad for trace in self._traces if trace.raw.grad is not None])
+        raw, norm = torch.cat([trace.raw.detach() for trace in self._traces]), float(slope.norm())
+        # where one environment is chaotic its slopes are cut, not all others made small
+        size = slope.abs().median().clamp_min(1e-30)
+        wanted = torch.tanh(raw) - self.settings.better * (slope / size).clamp(-3.0, 3.0) / 3.0
+        wanted = torch.where(torch.isfinite(wanted), wanted, torch.tanh(raw)).clamp(-1.0, 1.0)
+        for _ in range(self.settings.regress):
+            for rows in torch.randperm(len(seen), generator=self.generator).chunk(4):
+                self.optimisers["actor"].zero_grad()
+                said = torch.tanh(self.actor.layers(self.actor.statistics(seen[rows])))
+                ((said - wanted[rows]) ** 2).mean().backward()
+                self.optimisers["actor"].step()
+        return norm
+
     @torch.no_grad()
     def _average(self) -> None:
         share = 1.0 - min(self.settings.average, self.updates / (self.updates + 10.0))
@@ -247,7 +347,8 @@ class Learner:
     def _worth(self, horizon: Horizon) -> Tensor:
         """TD(lambda) of every observation, (horizon, environments)."""
         s, scaled = self.settings, self.actor.statistics(horizon.last)
-        to_come = torch.stack([critic(scaled)[..., 0] for critic in self.asked]).amin(0)
+        said = [critic(scaled)[..., 0] for critic in self.asked]
+        to_come = torch.stack(said).amin(0) if said else torch.zeros_like(horizon.reward)
         to_come = torch.where(horizon.terminated, 0.0, to_come)
         found, ahead = [], to_come[-1]
         for k in reversed(range(s.horizon)):

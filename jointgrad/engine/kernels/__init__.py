@@ -1,0 +1,1 @@
+"""What is compiled: the tables of a frame, the stages, the step and its reverse, the loop over time."""

@@ -1,0 +1,1 @@
+"""What looks at results: a state in full, Jacobians, certificates, spot checks, second derivatives."""
