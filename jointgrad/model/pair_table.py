@@ -1,7 +1,7 @@
 """Which function finds the contacts of which pair of shapes: the one table that kernels, dispatch, room and documents follow.
 
 A shape says what it has; two shapes meet by the function of their own if there is one, else by what they have. To add a shape,
-give it a line here, a support point in engine/stages/detection/cores.py, and functions of its own where that is faster.
+give it a line here, a support point in engine/kernels/stages/detection/cores.py, and functions of its own where that is faster.
 """
 
 from __future__ import annotations
