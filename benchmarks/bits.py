@@ -17,7 +17,6 @@ import os
 import sys
 import warnings
 from collections.abc import Iterator
-from dataclasses import fields
 from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -25,6 +24,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 
 import jointgrad as jg
+from jointgrad.engine.looks.certificate import FIGURES
 
 ROBOTS = {
     "laikago": jg.zoo.laikago, "a1": jg.zoo.a1, "ant": jg.zoo.ant, "humanoid": jg.zoo.humanoid, "go2": jg.zoo.go2,
@@ -99,7 +99,9 @@ def arrays_of(model: jg.Model) -> Iterator[tuple[str, np.ndarray]]:
     yield from zip(("tangent q", "tangent qd"), motion.tangent(u=rng.normal(size=u.shape)), strict=True)
     yield from zip("AB", jg.linearize(model, state, u[0]), strict=True)
     certificate = motion.certificate()
-    yield from ((f"certificate {f.name}", getattr(certificate, f.name)) for f in fields(certificate))
+    yield from (
+        (f"certificate {name}", getattr(certificate, name)) for name in (*FIGURES, "condition", "mismatch", "reach")
+    )
     yield from inspection_arrays(jg.inspect(model, state, u[0]))
 
 

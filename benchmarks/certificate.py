@@ -10,8 +10,12 @@ those of a world share its friction, stiffness, length and the like in four grou
 
 With --fit the motions are those of FITTING with seed 0, and the rates are printed for a row of thresholds; the certificate's own
 is chosen there. Without, motions are those of JUDGING (which has worlds that FITTING has not) with another seed, and rates are
-those of `Certificate.trusted`, which speaks for every coordinate at once, and of `Certificate.trusted_for` this one. The former is
-judged twice: by this coordinate, and by whether any coordinate misleads, each with a step along its own gradient.
+those of `Certificate.trusted`, which speaks for every coordinate at once, judged by this coordinate and (--all) by whether any
+misleads; of `Certificate.trusted_for` this one; and of the certificate of this loss, `traj.certificate(q_bar=..., ...)`, which
+steps along the gradient by the whole start, not by positions or velocities alone as the judge does.
+
+Then, of the same motions: whether the gradient holds at half and at four times the distance that the certificate of the loss says
+(`reach`), whether the meaning that it names does better than the exact gradient where that misleads, and what it costs.
 """
 
 from __future__ import annotations
@@ -160,11 +164,12 @@ JUDGING: tuple[World, ...] = (*FITTING, two_boxes, rolling_capsule, box_on_sprin
 
 
 def misleads(
-    motion: jg.Trajectory, coordinate: np.ndarray, by_speed: np.ndarray, rng: np.random.Generator
+    motion: jg.Trajectory, coordinate: np.ndarray, by_speed: np.ndarray, rng: np.random.Generator, distance=DISTANCE
 ) -> np.ndarray:
-    """Whether the gradient of one coordinate each misleads, (batch,): 1 where a step along it does not do what it says, 0 where it
-    does, NaN where nothing can step."""
+    """Whether the gradient of one coordinate each misleads over a distance (of all, or (batch,)), (batch,): 1 where a step along it
+    does not do what it says, 0 where it does, NaN where nothing can step."""
     model, batch = motion.model, motion.run.inputs.batch
+    distance = np.broadcast_to(distance, (batch,))
     bars = np.eye(model.nq + model.nv)[coordinate]
     gradient = motion.backward(bars[:, : model.nq], bars[:, model.nq :], wrt=("state",))
     by_q, by_qd = to_tangent(model, motion.run.inputs.q, gradient.q), gradient.qd
@@ -173,15 +178,30 @@ def misleads(
     slope = np.where(np.abs(slope).max(1, keepdims=True) > 1e-9, slope, 1e-9 * rng.normal(size=slope.shape))
     same = copies(motion, slice(0, batch), 1)
     with np.errstate(all="ignore"):
-        way = DISTANCE * free_directions(same, slope / np.abs(slope).max(1, keepdims=True))
+        way = distance[:, None] * free_directions(same, slope / np.abs(slope).max(1, keepdims=True))
         dq = np.where(by_speed[:, None], 0.0, displaced(model, motion.run.inputs.q, way))
         dqd = np.where(by_speed[:, None], RATE * way, 0.0)
         said = (by_q * way * ~by_speed[:, None]).sum(1) + (by_qd * dqd).sum(1)
         middle, rows = last_states(same, 0 * dq, 0 * dqd), np.arange(batch)
         changes = [sign * (last_states(same, sign * dq, sign * dqd) - middle)[rows, coordinate] for sign in (1.0, -1.0)]
         error = np.max([np.abs(c - said) for c in changes], axis=0)
-        wrong = ~(error <= AGREES * np.maximum(np.abs(said), FLOOR * DISTANCE / AGREES))
+        wrong = ~(error <= AGREES * np.maximum(np.abs(said), FLOOR * distance / AGREES))
     return np.where(np.abs(way).max(1) > 0, wrong * 1.0, np.nan)
+
+
+def by_its_meaning(motion: jg.Trajectory, cert, coordinate: np.ndarray, by_speed: np.ndarray, rng) -> np.ndarray:
+    """Whether the gradient by the meaning that the certificate names misleads, NaN where it names none but the exact one."""
+    found = np.full(len(coordinate), np.nan)
+    named = cert.meanings
+    for env, meaning in enumerate(named):
+        if meaning is None or meaning == jg.Exact():
+            continue
+        i = motion.run.inputs
+        one = jg.rollout(
+            motion.model, jg.State(i.q[env : env + 1], i.qd[env : env + 1]), steps=i.steps, gradient=meaning
+        )
+        found[env] = misleads(one, coordinate[env : env + 1], by_speed[env : env + 1], rng)[0]
+    return found
 
 
 def any_misleads(motion: jg.Trajectory, rng: np.random.Generator) -> np.ndarray:
@@ -191,10 +211,11 @@ def any_misleads(motion: jg.Trajectory, rng: np.random.Generator) -> np.ndarray:
     return np.nanmax([misleads(motion, *one, rng) for one in every] + [np.zeros(batch)], axis=0)
 
 
-def judged(worlds: tuple[World, ...], n: int, seed: int, parts: int = 4):
-    """Per motion: world, whether its gradient misleads, and mismatch and verdict for all coordinates and for this one; whether the
-    gradient of any coordinate misleads. A world that is about contact and in which nothing touches would judge nothing: it is
-    refused."""
+def judged(worlds: tuple[World, ...], n: int, seed: int, wants_all: bool, parts: int = 4):
+    """Per motion: world; whether its gradient misleads; mismatch for all coordinates, for this one along any direction, and for
+    this one along its gradient; the same as verdicts; whether the gradient of any coordinate misleads (if that is wanted); whether
+    this one misleads at half and four times the distance it is said to hold over, and by the meaning that is named. A world that is
+    about contact and in which nothing touches would judge nothing: it is refused."""
     found = []
     for number, world in enumerate(worlds):
         touched = 0
@@ -205,15 +226,15 @@ def judged(worlds: tuple[World, ...], n: int, seed: int, parts: int = 4):
             coordinate, by_speed = rng.integers(m.model.nq + m.model.nv, size=len(m.q)), rng.random(len(m.q)) < 0.5
             truth, cert = misleads(motion, coordinate, by_speed, rng), motion.certificate()
             bars = np.eye(m.model.nq + m.model.nv)[coordinate]
-            for_one = cert.trusted_for(bars[:, : m.model.nq], bars[:, m.model.nq :])
+            split = bars[:, : m.model.nq], bars[:, m.model.nq :]
+            own = motion.certificate(q_bar=split[0], qd_bar=split[1])
+            reach = own.reach
             columns = (
-                truth,
-                cert.mismatch,
-                cert._probe.mismatch_along(bars),
-                cert.trusted,
-                for_one,
-                any_misleads(motion, rng),
-            )
+                truth, cert.mismatch, cert._probe.mismatch_along(bars), own.mismatch, cert.trusted, cert.trusted_for(*split),
+                own.trusted, any_misleads(motion, rng) if wants_all else truth,
+                misleads(motion, coordinate, by_speed, rng, reach / 2), misleads(motion, coordinate, by_speed, rng, 4 * reach),
+                reach > 0, by_its_meaning(motion, own, coordinate, by_speed, rng),
+            )  # fmt: skip
             touched += int(((cert.impulse > 0) | (cert.sticking + cert.slipping > 0)).any(0).sum())
             found += [(world.__name__, *row) for row in zip(*columns, strict=True) if row[0] == row[0]]
         if world is not free_pendulum and touched < 0.25 * n:
@@ -249,25 +270,69 @@ def main() -> None:
     parser.add_argument("--motions", type=int, default=60, help="per world")
     parser.add_argument("--seed", type=int, default=1, help="of the judging set; 0 is that of the fitting set")
     parser.add_argument("--fit", action="store_true")
+    parser.add_argument(
+        "--all", action="store_true", help="also judge by every coordinate, each with a step of its own (slow)"
+    )
     given = parser.parse_args()
     if not given.fit and given.seed == FIT_SEED:
         parser.error(f"seed {FIT_SEED} is that of the fitting set")
     begun, worlds = time.perf_counter(), FITTING if given.fit else JUDGING
-    found = judged(worlds, given.motions, FIT_SEED if given.fit else given.seed)
-    names, truth, mismatch, along, trusted, for_one, of_any = (np.array(column) for column in zip(*found, strict=True))
+    found = judged(worlds, given.motions, FIT_SEED if given.fit else given.seed, given.all)
+    names, truth, mismatch, along, own, trusted, for_one, of_own, of_any, near, far, is_inside, helped = (
+        np.array(column) for column in zip(*found, strict=True)
+    )
     print(f"{'fitting' if given.fit else 'judging'} set: {', '.join(w.__name__ for w in worlds)}")
-    for what, wrong, verdict, figure in (
+    rows = [
         ("trusted, of a random coordinate", truth, trusted, mismatch),
         ("trusted, of all coordinates", of_any, trusted, mismatch),
         ("trusted_for a random coordinate, of that one", truth, for_one, along),
-    ):
+        ("the certificate of a random coordinate, of that one", truth, of_own, own),
+    ]
+    for what, wrong, verdict, figure in rows if given.all else [rows[0], *rows[2:]]:
         print(f"{what}:")
         for name in dict.fromkeys(names):
             print(f"  {name}: {rates(wrong[names == name], verdict[names == name])}")
         for threshold in THRESHOLDS if given.fit else ():
             print(f"  mismatch below {threshold}: {rates(wrong, figure < threshold)}")
         print(f"  all: {rates(wrong, verdict)}")
+    inside = is_inside & (near == near) & (far == far)
+    print("over the distance that the certificate of a coordinate says (0.3 to 80 mm)")
+    print(f"  misleads at half of it: {interval(int((near[inside] > 0.5).sum()), int(inside.sum()))}")
+    print(f"  misleads at four times of it: {interval(int((far[inside] > 0.5).sum()), int(inside.sum()))}")
+    print("where the exact one misleads and another meaning is named, that one misleads too:")
+    for name in dict.fromkeys(names):
+        asked = (helped == helped) & (truth > 0.5) & (names == name)
+        print(f"  {name}: {interval(int(helped[asked].sum()), int(asked.sum()))}")
+    print(cost())
     print(f"{time.perf_counter() - begun:.0f} s")
+
+
+def cost(repeats: int = 9) -> str:
+    """Of certificates, in rollouts of the same motion, on one core."""
+    model, said = jg.World().add(jg.zoo.laikago(), position=(0, 0, 0.5)).add_ground().compile(dt=1e-3), []
+    for batch in (1, 64):
+        start = model.initial_state(batch)
+        start.q[:, 2] += np.linspace(-1e-4, 1e-4, batch)  # environments that differ, as copies do
+        motion = jg.rollout(model, start, steps=100, threads=1)
+        bar, back = np.ones((batch, model.nq)), motion.backward(np.ones((batch, model.nq)), wrt=("state",))
+        tasks = {
+            "rollout": lambda s=start: jg.rollout(model, s, steps=100, threads=1),
+            "verdict": lambda m=motion: m.certificate().trusted,
+            "of a loss": lambda m=motion, q=bar: m.certificate(q_bar=q).trusted,
+            "of a loss whose gradient is there": lambda m=motion, q=bar, g=back: (
+                m.certificate(q_bar=q, gradient=g).trusted
+            ),
+            "with all figures": lambda m=motion: str(m.certificate()),
+        }
+        times = {name: [] for name in tasks}
+        for _ in range(repeats):
+            for name, run in tasks.items():
+                start = time.process_time()
+                run()
+                times[name].append(time.process_time() - start)
+        unit = min(times.pop("rollout"))
+        said.append(f"batch {batch}: " + ", ".join(f"{name} {min(t) / unit:.1f}" for name, t in times.items()))
+    return "cost in rollouts, 100 steps of a Laikago that stands: " + "; ".join(said)
 
 
 if __name__ == "__main__":

@@ -130,7 +130,7 @@ def inside(model: jg.Model) -> jg.State:
     for at, n_dof, frame in zip(tree["q"], tree["n_dof"], tree["frame"], strict=True):
         if n_dof == 1:
             q[at] = np.clip(q[at], *model.params["joint.limit"][frame])
-    for kind, frame, at, leader in zip(*(tree[f"tie_{w}"] for w in ("row", "frame", "q", "q2")), strict=True):
+    for kind, frame, at, leader in zip(*(tree[f"constraint_{w}"] for w in ("row", "frame", "q", "q2")), strict=True):
         if kind == MIMIC_ROW:
             ratio, offset = model.params["joint.mimic"][frame]
             q[at] = ratio * q[leader] + offset

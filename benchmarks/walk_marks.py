@@ -7,6 +7,7 @@ python benchmarks/walk_marks.py FOLDER --mujoco                # the same policy
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 from pathlib import Path
 
@@ -19,9 +20,12 @@ def main() -> None:
     parser.add_argument("folders", type=Path, nargs="+")
     parser.add_argument("--mujoco", action="store_true")
     parser.add_argument("--seed", type=int, default=77)
+    parser.add_argument("--seconds", type=float, default=20.0)
     given = parser.parse_args()
     for folder in given.folders:
         policy = load_policy(folder)
+        limit = round(given.seconds / policy.task.control_dt)
+        policy = dataclasses.replace(policy, task=dataclasses.replace(policy.task, limit=limit))
         for name, said in (in_mujoco if given.mujoco else ours)(policy, given.seed).items():
             rounded = {k: round(v, 3) for k, v in said.items()}
             print(f"{folder.name} {name}: {json.dumps(rounded)}", flush=True)

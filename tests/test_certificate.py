@@ -8,7 +8,10 @@ import pytest
 import jointgrad as jg
 from jointgrad.cli import main
 from jointgrad.engine.kernels.margins import LOOK
+from jointgrad.engine.looks import certificate as certificate_module
+from jointgrad.engine.looks.certificate import step_records
 from jointgrad.engine.looks.gradcheck import DIFFERS, spot_check
+from jointgrad.engine.looks.probe import HOLDS
 from jointgrad.engine.run.trajectory import Trajectory
 
 G, DT, MASS, RADIUS, INERTIA, SOFT = 9.81, 1e-3, 2.0, 0.1, 0.008, 1e-5
@@ -296,7 +299,7 @@ def test_a_slow_bounce_is_not_trusted():
     model = ball(restitution=1.0).replace({"world.gravity": np.zeros(3)})
     gradient, slope, cert = by_height(model, 0.10405, [0, 0, -0.089, 0, 0, 0], 100, 2, 0.002)
     assert gradient > 0.99 and slope < -0.9 and not cert.trusted and "bounces" in str(cert)
-    assert not cert.trusted_for(q_bar=np.eye(model.nq)[2])
+    assert isinstance(cert.meanings[0], jg.Randomised)  # too slow for impacts that move
 
 
 def test_a_spring_is_trusted_where_steps_resolve_its_bounce():
@@ -307,7 +310,7 @@ def test_a_spring_is_trusted_where_steps_resolve_its_bounce():
     for dt, holds in ((1e-2, False), (1e-3, True)):
         gradient, slope, cert = looked_at(dt)
         assert (abs(gradient - slope) < 0.1 * abs(slope)) == holds
-        assert cert.trusted_for(q_bar=np.eye(7)[2]) == holds
+        assert cert._trajectory.certificate(q_bar=np.eye(7)[2]).trusted == holds
 
 
 def test_tumbling_boxes_are_not_trusted_where_the_gradient_points_the_other_way():
@@ -347,6 +350,57 @@ def test_an_environment_is_probed_as_it_would_be_alone():
     for env in (0, 4):
         one = jg.rollout(model.replace({"pair.friction": friction[env]}), jg.State(q[env], qd[env]), steps=120)
         np.testing.assert_allclose(one.certificate().mismatch, many.mismatch[env], rtol=1e-9)
+
+
+def test_the_certificate_names_the_meaning_that_helps():
+    """A bounce: impacts that move, whose gradient by the height holds where the exact one does not."""
+    model = ball(restitution=1.0, height=0.5).replace({"world.gravity": np.zeros(3)})
+    start = jg.State(np.array([0, 0, 0.5003, 1, 0, 0, 0.0]), np.array([0, 0, -1.0, 0, 0, 0]))
+    bar = np.eye(7)[2]
+    exact = jg.rollout(model, start, steps=700).certificate(q_bar=bar)
+    assert not exact.trusted and exact.meanings == [jg.MovingImpacts()]
+    assert "may help: gradient=jg.MovingImpacts" in str(exact)
+    moved = jg.rollout(model, start, steps=700, gradient=exact.meanings[0])
+    found = moved.certificate(q_bar=bar)
+    assert found.trusted and found.meanings == [jg.Exact()]
+    assert moved.certificate(q_bar=bar, gradient=moved.backward(q_bar=bar)).mismatch == found.mismatch
+
+
+def test_nothing_touches_yet():
+    """A loss that the start does not change, with something near: forces at a distance. With nothing near: nothing to name."""
+    model = ball(height=0.12)
+    for height, named in ((0.11, True), (5.0, False)):
+        start = jg.State(np.array([0, 0, height, 1, 0, 0, 0.0]), np.zeros(6))
+        (meaning,) = jg.rollout(model, start, steps=3).certificate(q_bar=np.zeros(7)).meanings
+        assert isinstance(meaning, jg.Smoothed) == named
+        assert not named or meaning.width > 2 * 0.009
+
+
+def test_reach_is_the_largest_distance_over_which_it_holds():
+    """A ball that meets the ground at the end, but not if it starts 2 cm higher: near, its gradient holds, farther it does not."""
+    model = ball(height=0.3)
+    start = model.initial_state(2)
+    start.q[:, 2], start.qd[:, 2] = (0.26, 5.0), -1.0
+    motion = jg.rollout(model, start, steps=100)
+    cert = motion.certificate()
+    assert 0 < cert.reach[0] < 16 * cert.distance and cert.reach[1] == 16 * cert.distance
+    assert motion.certificate(distance=cert.reach[0]).mismatch[0] < HOLDS
+    assert motion.certificate(distance=4 * cert.reach[0]).mismatch[0] >= HOLDS
+
+
+def test_figures_are_worked_out_when_asked_for(monkeypatch):
+    """The verdict looks at some steps alone."""
+    seen = []
+    monkeypatch.setattr(
+        certificate_module, "step_records", lambda t, which=None: seen.append(which) or step_records(t, which)
+    )
+    cert = jg.rollout(ball(), ball().initial_state(), steps=400).certificate()
+    assert cert.trusted.shape == () and len(seen) == 1 and len(seen[0]) == 20
+    assert cert.margin.shape == (400,) and seen[1:] == [None] and cert.gap.shape == (400,) and len(seen) == 2
+    with pytest.raises(jg.InputError, match="one loss"):
+        jg.rollout(ball(), ball().initial_state(), steps=2).certificate(q_bar=np.ones(7)).trusted_for(q_bar=np.ones(7))
+    with pytest.raises(jg.InputError, match="q_bar must have shape"):
+        jg.rollout(ball(), ball().initial_state(), steps=2).certificate(q_bar=np.ones(3))
 
 
 def test_a_distance_that_is_none():

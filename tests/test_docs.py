@@ -83,4 +83,4 @@ def test_the_table_of_parameters_is_that_of_the_code():
 def test_the_index_leads_to_every_page():
     linked = set(re.findall(r"\]\(([^)]+)\)", (DOCS / "README.md").read_text()))
     pages = {p.name for p in DOCS.glob("*.md")} - {"README.md"}
-    assert linked == pages | {"decisions"}
+    assert linked == pages | {"decisions", "meanings"}

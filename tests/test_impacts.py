@@ -190,6 +190,19 @@ def test_motions_too_short_to_bounce(steps):
     np.testing.assert_allclose(motion.backward(np.ones((3, 1))).q, 1.0)
 
 
+def test_a_jolt_is_no_impact():
+    """A motor that pulls all at once: nothing meets."""
+    motion = thrown(jg.MovingImpacts(), steps=100)
+    u = motion.u.copy()
+    u[50] = 1e3
+    start = jg.State(motion.q[0].copy() + 1.0, motion.qd[0].copy())
+    both = [
+        jg.rollout(motion.model, start, u, gradient=g).backward(np.ones((3, 1))).u
+        for g in (jg.MovingImpacts(), jg.Exact())
+    ]
+    assert np.array_equal(*both)
+
+
 def test_a_speed_that_is_none_is_refused():
     with pytest.raises(jg.InputError, match="slowest"):
         jg.MovingImpacts(slowest=float("nan"))

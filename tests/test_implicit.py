@@ -70,7 +70,9 @@ def test_a_dense_solver_of_the_dual_problem(level):
         if level:
             left = np.hypot(b[:, 1], b[:, 2]) - 0.7 * np.maximum(-b[:, 0], 0)
             b[:, 0] += 0.7 * np.maximum(left, 0)
-        A = J @ np.linalg.solve(M, J.T) + (0.1 + LEAST) / m.body_mass.sum() * np.eye(len(J))
+        A = J @ np.linalg.solve(M, J.T) + np.diag(
+            (0.1 * np.tile([1.0, 0.2, 0.2], len(gap)) + LEAST) / m.body_mass.sum()
+        )
         x = solved(A, b.ravel(), np.full(len(gap), 0.7), 10000)
         np.testing.assert_allclose(ours.qd[1, env], free + np.linalg.solve(M, J.T @ x), atol=1e-7)
 

@@ -127,3 +127,30 @@ def test_tangent_is_the_transpose():
         terms["force"] = np.moveaxis(gradient.force, 1, 0)
         right = sum((terms[name] * dots[name]).reshape(case.batch, -1).sum(1) for name in dots)
         np.testing.assert_allclose(left, right, rtol=1e-7)
+
+
+def test_frameworks_and_linearize():
+    """PyTorch and JAX hand on the same numbers; A and B of one step are its Jacobian by reverse mode, row by row."""
+    torch, jax = pytest.importorskip("torch"), pytest.importorskip("jax")
+    import jointgrad.jax
+    import jointgrad.torch
+
+    jax.config.update("jax_enable_x64", True)
+    model, q, qd = standing(contact=jg.Implicit())
+    bar, u = np.random.default_rng(0).normal(size=qd.shape), np.zeros((3, 4, model.nu))
+    gradient = jg.rollout(model, jg.State(q, qd), u).backward(qd_bar=bar)
+    tensors = [torch.tensor(x, requires_grad=True) for x in (q, qd, u)]
+    (jointgrad.torch.Simulator(model).rollout(*tensors)[1][-1] * torch.tensor(bar)).sum().backward()
+
+    def loss(*inputs):
+        return (jointgrad.jax.rollout(model, *inputs)[1][-1] * bar).sum()
+
+    arrays = jax.grad(loss, argnums=(0, 1, 2))(*map(jax.numpy.asarray, (q, qd, u)))
+    for own, tensor, array in zip((gradient.q, gradient.qd, gradient.u), tensors, arrays, strict=True):
+        assert np.array_equal(own, tensor.grad.numpy()) and np.array_equal(own, np.asarray(array))
+    A, B = jg.linearize(model, jg.State(q, qd), u[0])
+    step = jg.rollout(model, jg.State(q, qd), u[:1]).backward(qd_bar=bar)
+    np.testing.assert_allclose(np.einsum("bi,bij->bj", bar, B[:, model.nv :]), step.u[0], rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(
+        np.einsum("bi,bij->bj", bar, A[:, model.nv :, model.nv :]), step.qd, rtol=1e-7, atol=1e-9
+    )

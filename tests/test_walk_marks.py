@@ -58,3 +58,21 @@ def test_what_misses_its_mark_is_bold():
     bad = {**good, "drawn": good["drawn"] | {"falls": 2, "speed_error_instant": 0.06}}
     text = table("go2", 60.0, {"good": good, "bad": bad})
     assert text.count("**") == 4 and "| falls of 64 | at most 1 | 0 | **2** |" in text and "0.060**" in text
+
+
+def test_a_dog_is_paid_for_the_heading_that_it_is_judged_by():
+    """Rolling while pitching turns the heading, whatever the third rate of the base says."""
+    from jointgrad.rl.quadruped import _heading_rate, _in_body
+
+    rng = np.random.default_rng(0)
+    q, qd = (
+        np.concatenate((np.zeros((50, 3)), rng.normal((1, 0, 0, 0.5), 0.2, (50, 4))), 1),
+        rng.standard_normal((50, 18)),
+    )
+    q[:, 3:] /= np.linalg.norm(q[:, 3:], axis=1, keepdims=True)
+    w, axis, rate, dt = q[:, 3:4], q[:, 4:7], qd[:, 3:6], 1e-6
+    ahead = q.copy()
+    ahead[:, 3:4] -= 0.5 * dt * (axis * rate).sum(1, keepdims=True)
+    ahead[:, 4:7] += 0.5 * dt * (w * rate + np.cross(axis, rate))
+    down = _in_body(q, np.tile([0.0, 0.0, -1.0], (50, 1)))
+    np.testing.assert_allclose(_heading_rate(qd, down), (heading(ahead) - heading(q)) / dt, rtol=1e-4, atol=1e-4)

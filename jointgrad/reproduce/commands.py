@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from ..usage import require
+from .meanings_command import meanings
 
 Setting = Literal["released", "paper", "physical"]
 # rates, steps and brakes of throw and golf were chosen on seeds 0 to 2, so they are judged on others
@@ -384,6 +385,7 @@ EXPERIMENTS: dict[str, Callable[..., int]] = {
     "pendulum-rl": pendulum_rl,
     "ant-rl": ant_rl,
     "transplant": transplant,
+    "meanings": meanings,
     "walk": walk,
     "mpc-imitation": mpc_imitation,
 }

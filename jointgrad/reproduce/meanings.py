@@ -11,8 +11,9 @@ meaning. Rates, widths and sigmas were chosen on starts of another seed (DEVELOP
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import numpy as np
 
@@ -64,8 +65,8 @@ class Task:
     def distances(self, motion: Trajectory) -> np.ndarray:
         return np.linalg.norm(motion.last.q[:, list(self.coordinates)] - self.mark, axis=-1)
 
-    def starts(self, seed: int) -> np.ndarray:
-        return np.stack([self.start_of(np.random.default_rng((seed, k))) for k in range(STARTS)])
+    def starts(self, seed: int, count: int = STARTS) -> np.ndarray:
+        return np.stack([self.start_of(np.random.default_rng((seed, k))) for k in range(count)])
 
 
 @dataclass(frozen=True)
@@ -101,10 +102,16 @@ class Recorded:
         return losses, self.problem._pulled(motion, loss, ~np.isfinite(losses))
 
 
-def follow(task: Task, name: str, seed: int = SEED) -> Curve:
+def follow(task: Task, name: str, seed: int = SEED, starts: int = STARTS) -> Curve:
     """All starts at once, by one meaning."""
     objective, begun = Recorded(task, task.meanings[name]), time.process_time()
-    descend(objective, task.starts(seed), Adam(task.rate), Stop(iterations=task.iterations), (-task.bound, task.bound))
+    descend(
+        objective,
+        task.starts(seed, starts),
+        Adam(task.rate),
+        Stop(iterations=task.iterations),
+        (-task.bound, task.bound),
+    )
     return Curve(task.name, name, np.array(objective.distances), time.process_time() - begun)
 
 
@@ -175,6 +182,28 @@ def bounce() -> Task:
 TASKS = {"throw": throw, "push": push, "bounce": bounce}
 
 
-def all_curves(seed: int = SEED, names: Sequence[str] = tuple(TASKS)) -> list[Curve]:
-    tasks = [TASKS[name]() for name in names]
-    return [follow(task, meaning, seed) for task in tasks for meaning in task.meanings]
+HEAD = ("problem", "meaning", f"solved, of {STARTS}", "distance in the end, median (m)", "CPU s")
+
+
+def row(task: Task, curve: Curve) -> tuple[str, ...]:
+    """Of a table: the right meaning has a star."""
+    name = f"{curve.meaning} *" if curve.meaning == task.right else curve.meaning
+    middle = float(np.median(curve.best()[-1]))
+    return task.name, name, str(curve.solved(task.solved)), f"{middle:.3g}", f"{curve.seconds:.1f}"
+
+
+def reproduce(folder: Path, say: Callable[[str], object], seed: int = SEED) -> bool:
+    """All problems by all meanings, as a table and pictures; whether the right meanings solved all starts."""
+    from .meanings_pictures import draw_all, draw_curves
+
+    tasks, curves, is_good = [make() for make in TASKS.values()], list[Curve](), True
+    say(" | ".join(HEAD))
+    for task in tasks:
+        for name in task.meanings:
+            curves.append(follow(task, name, seed))
+            say(" | ".join(row(task, curves[-1])))
+            is_good &= name != task.right or curves[-1].solved(task.solved) == STARTS
+    draw_all(folder)
+    draw_curves(tasks, curves, folder / "meanings.png")
+    say(f"* the meaning that is to solve it; pictures are in {folder}")
+    return is_good

@@ -40,3 +40,12 @@ def flat(x: Array) -> Array:
 def sum_of_squares(x: Array) -> Array:
     """Of each environment's row."""
     return (x * x).sum(-1)
+
+
+def cross(a: Array, b: Array) -> Array:
+    """Of vectors (..., 3). NumPy's own takes ten times as long for a hundred of them."""
+    xp = namespace(a)
+    if xp is not np:
+        return xp.linalg.cross(a, b)
+    (ax, ay, az), (bx, by, bz) = (np.moveaxis(x, -1, 0) for x in (a, b))
+    return np.stack((ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx), axis=-1)

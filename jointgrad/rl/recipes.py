@@ -32,8 +32,8 @@ _ANT = Recipe(
 )
 _DOG = Recipe(
     learning={"limit": 250},
-    settings={"rate": 3e-3, "decay": 800, "ease": 150},
-    randomise={"mass": 0.2, "friction": 0.4, "gain": 0.1, "push": 0.3},
+    settings={"rate": 3e-3, "decay": 800, "ease": 100},
+    randomise={"mass": 0.2, "friction": 0.5, "gain": 0.1, "push": 0.4},
 )
 # the paper's episodes end with time, which is seen, and nothing is discounted
 _PENDULUM_POOL = {"period": 100, "repeats": 5, "first": 500, "discount": 1.0, "limit_ends": True, "tried": 1, "every": 5,

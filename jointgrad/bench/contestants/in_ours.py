@@ -4,7 +4,7 @@ import numpy as np
 from known import correctness
 from ours_checkpoint import checkpoint
 from ours_gradients import gradients
-from ours_known import OurProblem, WithSprings
+from ours_known import OurProblem, WithMeaning, WithSprings
 from ours_robots import robots
 from protocol import play
 from workload import CHECK_STEPS, WEIGHTS, direction, laikago, slope_error
@@ -66,7 +66,7 @@ class Ours:
 
 
 def known(task):
-    correctness(task, WithSprings if task.get("springs") else OurProblem, VERSION)
+    correctness(task, WithSprings if task.get("springs") else WithMeaning if task.get("named") else OurProblem, VERSION)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ SUBSTEPS = 100  # such springs are stiff
 
 
 class OurProblem:
-    step, note = 1e-6, "impulses"
+    step, note, meaning = 1e-6, "impulses", jg.Exact()
 
     def __init__(self, task, problem):
         self.problem = problem
@@ -41,8 +41,15 @@ class OurProblem:
     def motion(self, given):
         start, u = self.state(given)
         if not self.model.nu:
-            return jg.rollout(self.model, start, steps=self.steps)
-        return jg.rollout(self.model, start, np.tile(u, (self.steps, 1)))
+            return jg.rollout(self.model, start, steps=self.steps, gradient=self.meaning)
+        return jg.rollout(self.model, start, np.tile(u, (self.steps, 1)), gradient=self.meaning)
+
+    def seeds(self):
+        """Cotangents of the last state that single out each output."""
+        for kind, name in self.problem["outputs"]:
+            q_bar, qd_bar = np.zeros(self.model.nq), np.zeros(self.model.nv)
+            (q_bar if kind == "q" else qd_bar)[(self.in_q if kind == "q" else self.in_v)[name]] = 1.0
+            yield q_bar, qd_bar
 
     def outputs(self, given):
         last = self.motion(given).last
@@ -50,9 +57,7 @@ class OurProblem:
 
     def jacobian(self):
         motion, rows = self.motion(start_of(self.problem)), []
-        for kind, name in self.problem["outputs"]:
-            q_bar, qd_bar = np.zeros(self.model.nq), np.zeros(self.model.nv)
-            (q_bar if kind == "q" else qd_bar)[(self.in_q if kind == "q" else self.in_v)[name]] = 1.0
+        for q_bar, qd_bar in self.seeds():
             found = motion.backward(q_bar, qd_bar, wrt=("state", "u") if self.model.nu else ("state",))
             rows.append([self.entry(found, kind, name) for kind, name in self.problem["inputs"]])
         return rows
@@ -61,6 +66,18 @@ class OurProblem:
         if kind == "u":
             return found.u.sum()
         return found.q[self.in_q[name]] if kind == "q" else found.qd[self.in_v[name]]
+
+
+class WithMeaning(OurProblem):
+    """Where the certificate of an output does not trust the exact gradient, by the meaning that it names."""
+
+    def __init__(self, task, problem):
+        super().__init__(task, problem)
+        motion = self.motion(start_of(problem))
+        certificates = [motion.certificate(q_bar=q, qd_bar=qd) for q, qd in self.seeds()]
+        named = [cert.meanings[0] for cert in certificates if not cert.trusted]
+        self.meaning = next((one for one in named if one is not None), jg.Exact())
+        self.note = f"impulses, jg.{self.meaning}"
 
 
 class WithSprings(OurProblem):

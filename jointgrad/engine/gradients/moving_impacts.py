@@ -176,7 +176,7 @@ class MovingImpacts(Meaning):
             one for k, step in enumerate(steps) for one in self._fastest(model, seen, takes, k, int(step), qd[step])
         ]
         # a landing that something else interrupts ends there
-        ends = [*(one.step for one in found[1:]), len(jumps) - 1]
+        ends = [one.step for one in found[1:]] + [len(jumps) - 1] * bool(found)
         return [replace(one, takes=min(one.takes, end - one.step)) for one, end in zip(found, ends, strict=True)]
 
     def _fastest(

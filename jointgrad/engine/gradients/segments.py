@@ -63,7 +63,9 @@ def with_all_states(motion: Trajectory) -> Trajectory:
     states = motion.run.states()
     if states[0] is motion.run.q:
         return motion
-    return Trajectory(Run(motion.model, motion.run.inputs, every_step(), motion.run.threads, states))
+    again = Trajectory(Run(motion.model, motion.run.inputs, every_step(), motion.run.threads, states))
+    again.run.status, again.gradient = motion.run.status, motion.gradient
+    return again
 
 
 def between(motion: Trajectory, first: int, last: int) -> Trajectory:

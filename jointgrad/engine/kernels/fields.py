@@ -1,4 +1,4 @@
-"""What every field of the workspace is: unit, frame of reference, one row per what. A test holds this against the schema.
+"""What every field of the workspace is: unit, frame of reference, one row per what. A test asks for every field of stages.
 
 Frames: "world" is world axes about the world's origin; "tree" is world axes about the reference point of the body's tree (spatial
 vectors: angular part first, then linear); "body", "link" and "joint" are their own axes about their own origin; "normal" is along
@@ -59,6 +59,7 @@ touch.point | point | m | world | where it touches
 touch.normal | point | 1 | world | from shape b to shape a
 touch.gap | point | m | - | distance; negative where shapes overlap
 touch.feature | point | - | - | which parts of two shapes touch, as their pair numbers them
+touch.geometry | point, of pairs that are searched | m, 1 | shape | holder, kinds and points of both elements, direction
 touch.force | point | N | world | of a spring, on shape a
 touch.friction | point, with networks there | 1 | - | its own coefficient of friction
 touch.restitution | point, with networks there | 1 | - | its own restitution
@@ -94,6 +95,27 @@ block.share | one | 1 | - | which share of the impulses does no work (energy.py)
 block.whole | block | N s | normal | impulses before they were restrained
 block.balance | one | J, J, 1 | - | what impulses may do, what they do to themselves, the largest restitution
 block.unsettled | one | 1 | - | how far sweeps were from settled: worst, present, and which pair
+block.column | column of J | 1, m | tree | rows of a block along one degree of freedom (joint_space.py)
+block.gained | column of J | kg | tree | the same times the gains
+block.composite | body, world | kg m^2, kg m, kg | tree | inertia of all that a body carries
+block.mass | place in a chain | kg, kg m^2 | joint | M off its diagonal
+block.own_mass | dof | kg, kg m^2 | joint | diagonal of M
+block.H | dof x dof | kg, kg m^2 | joint | M + J^T D J, and its factor
+block.u | block | m/s | normal | velocities along rows
+block.du | block | m/s | normal | the same along a step of Newton's method
+block.gain | block | kg | normal | -dx/du
+block.cross | block | kg | normal | the same between a point and its turning
+block.level | block | m/s | normal | what sliding takes off the parting velocity
+block.y | dof | m/s, rad/s | joint | what impulses add to the velocities; of a free root its motion
+block.mass_y | dof | N s | joint | M y
+block.gradient | dof | N s | joint | of the convex problem
+block.step | dof | m/s, rad/s | joint | of Newton's method
+block.mass_step | dof | N s | joint | M times that
+block.excess | one | 1 | - | squared gradient that is left, in what is small enough
+work.node | node of a network | as it is used | - | inputs, hidden values, outputs
+work.pre | node of a network | as it is used | - | what goes into an activation
+work.kept | what networks change | its own | - | the value without the network
+work.kept_inertia | mass that networks change | kg m^2, kg m, kg | body | the inertia without the network
 output.position | link | m | world | of its frame
 output.rotation | link | 1 | world | of its frame, row by row
 output.velocity | link | m/s, rad/s | world | of its frame's origin

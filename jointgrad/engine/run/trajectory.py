@@ -248,10 +248,15 @@ class Trajectory:
 
     # trust --------------------------------------------------------------------------------------------------------------
 
-    def certificate(self, distance: float = 5e-3) -> Certificate:
-        """How far this motion was from one with other contacts, and whether its gradient is worth following over a distance of
-        the start (m, rad; m/s and rad/s of its velocities)."""
+    def certificate(
+        self, distance: float = 5e-3, q_bar: Any = None, qd_bar: Any = None, gradient: Gradient | None = None
+    ) -> Certificate:
+        """Whether the gradient of this motion is worth following over a distance of the start (m, rad; m/s and rad/s of its
+        velocities), and over which; how far it was from a motion with other contacts is worked out on request.
+
+        With q_bar (batch, nq) or qd_bar (batch, nv), cotangents of the last state, it is that of one loss, tried by steps along its
+        own gradient; `gradient` saves the pass back where one has it."""
         from ..looks.certificate import certificate_of
 
         self.run.inputs.check()
-        return certificate_of(self, distance)
+        return certificate_of(self, distance, q_bar, qd_bar, gradient)

@@ -20,6 +20,8 @@ from .give import LOOSE
 FIRM = 0.01
 # of friction squared, so that a point without sliding friction still resists turning
 NO_FRICTION = 1e-4
+# of what a normal gives, the share that tangents give: what sticks creeps at the speed that they give way
+TANGENT = 0.2
 # what everything gives at least, as a share of the bodies' response
 LEAST = 1e-6
 
@@ -230,9 +232,17 @@ def lifted(b, level, active):
 
 
 @traced
-def point_give(give):
-    """Of all directions of a point alike: a share of what its trees would answer if nothing held them, and what knows no masses."""
+def loop_give(give):
+    """Of the rows of a loop: a share of what its trees would answer if nothing held them, and what knows no masses."""
     return ((give[0] + LEAST) * (give[2] * (1.0 / LOOSE)) + give[1],) * 3
+
+
+@traced
+def contact_give(give):
+    """The same of a point, whose tangents give less."""
+    response = give[2] * (1.0 / LOOSE)
+    normal, least = give[0] * response, LEAST * response + give[1]
+    return normal + least, TANGENT * normal + least, TANGENT * normal + least
 
 
 @traced
@@ -245,5 +255,6 @@ point_impulse_adjoint = adjoint(point_impulse, "R friction")
 turning_impulse_adjoint = adjoint(turning_impulse, "R friction")
 tie_impulse_adjoint = adjoint(tie_impulse, "R low high")
 level_speed_adjoint = adjoint(level_speed, "b closing friction")
-point_give_adjoint = adjoint(point_give, "give")
+loop_give_adjoint = adjoint(loop_give, "give")
+contact_give_adjoint = adjoint(contact_give, "give")
 joint_give_adjoint = adjoint(joint_give, "give response")

@@ -19,11 +19,13 @@ from ..articulated import joint_to_spatial
 from .bounces import bounces_adjoint, product, restrain_bounces, with_square
 from .clamping import hand_over
 from .convex_law import (
+    contact_give,
+    contact_give_adjoint,
     joint_give,
     joint_give_adjoint,
     level_speed_adjoint,
-    point_give,
-    point_give_adjoint,
+    loop_give,
+    loop_give_adjoint,
     point_impulse_adjoint,
     tie_impulse_adjoint,
     turning_impulse_adjoint,
@@ -66,8 +68,10 @@ def gives(frame):
         block.D[k] = block.active[k]
         if is_of_joints(frame, k):
             block.soft[k] = joint_give(block.give[k], responses(frame, k), block.active[k])
+        elif block.kind[k] == BOUNDED:
+            block.soft[k] = loop_give(block.give[k])
         else:
-            block.soft[k] = point_give(block.give[k])
+            block.soft[k] = contact_give(block.give[k])
 
 
 # forwards ---------------------------------------------------------------------------------------------------------------
@@ -227,7 +231,7 @@ def point_law_adjoint(frame, bar, k):
         R_bar, friction = point_impulse_adjoint(
             block.u[k], block.soft[k], block.friction[k], block.active[k], bar.block.e[k]
         )
-    bar.block.give[k], bar.block.friction[k] = point_give_adjoint(block.give[k], R_bar), friction
+    bar.block.give[k], bar.block.friction[k] = contact_give_adjoint(block.give[k], R_bar), friction
 
 
 @traced
@@ -255,7 +259,7 @@ def tie_law_adjoint(frame, bar, k):
         response_adjoint(frame, bar, r + 1, bars[1])
         response_adjoint(frame, bar, r + 2, bars[2])
     else:
-        bar.block.give[k] = point_give_adjoint(block.give[k], R_bar)
+        bar.block.give[k] = loop_give_adjoint(block.give[k], R_bar)
 
 
 @traced

@@ -280,17 +280,64 @@ def plus_dot(h, a, b):
     return h + dot(a, b)
 
 
+@traced
+def plus_six_dots(h, column, others):
+    return tuple(x + dot(column, g) for x, g in zip(h, others, strict=True))
+
+
+@traced
+def less_six(h, a, row):
+    return tuple(x - a * y for x, y in zip(h, row, strict=True))
+
+
+@inlined
+def six_from(field, p):
+    return field[p], field[p + 1], field[p + 2], field[p + 3], field[p + 4], field[p + 5]
+
+
+@inlined
+def put_six(field, p, six):
+    for e in range(6):
+        field[p + e] = six[e]
+
+
+@inlined
+def are_neighbours(block, e, last):
+    """Whether six columns from e on are of neighbouring degrees of freedom, as those of roots are: they are moved together."""
+    if e + 5 >= last or block.column_dof[e + 5] != block.column_dof[e] + 5:
+        return False
+    steps = 0
+    for i in range(e, e + 5):
+        if block.column_dof[i + 1] == block.column_dof[i] + 1:
+            steps += 1
+    return steps == 5
+
+
 @inlined
 def gather_block(frame, k):
     """H += J^T D J of a block, whose D J is in block.gained; the lower half."""
-    block = frame.block
-    n = frame.tree.n_dofs
-    for c in range(block.first[k], block.first[k + 1]):
-        d, column = block.column_dof[c], block.column[c]
-        for e in range(block.first[k], block.first[k + 1]):
-            i = block.column_dof[e]
-            if i <= d:
-                block.H[d * n + i] = plus_dot(block.H[d * n + i], column, block.gained[e])
+    block, n = frame.block, frame.tree.n_dofs
+    first, last = block.first[k], block.first[k + 1]
+    e = first
+    while e < last:
+        i = block.column_dof[e]
+        if are_neighbours(block, e, last):
+            others = six_from(block.gained, e)
+            for c in range(first, last):
+                d = block.column_dof[c]
+                if d >= i + 5:
+                    at = d * n + i
+                    put_six(block.H, at, plus_six_dots(six_from(block.H, at), block.column[c], others))
+                else:
+                    for j in range(i, d + 1):
+                        block.H[d * n + j] = plus_dot(block.H[d * n + j], block.column[c], block.gained[e + j - i])
+            e += 6
+        else:
+            for c in range(first, last):
+                d = block.column_dof[c]
+                if d >= i:
+                    block.H[d * n + i] = plus_dot(block.H[d * n + i], block.column[c], block.gained[e])
+            e += 1
 
 
 @inlined
@@ -392,9 +439,16 @@ def factor(frame):
         for p in range(last - 1, first - 1, -1):
             i = block.near[p]
             a, other = times(block.H[row + i], own), i * n
-            for q in range(first, p + 1):
+            q = first
+            while q <= p:
                 j = block.near[q]
-                block.H[other + j] = less_times(block.H[other + j], a, block.H[row + j])
+                if q + 5 <= p and block.near[q + 5] == j + 5:
+                    six = less_six(six_from(block.H, other + j), a, six_from(block.H, row + j))
+                    put_six(block.H, other + j, six)
+                    q += 6
+                else:
+                    block.H[other + j] = less_times(block.H[other + j], a, block.H[row + j])
+                    q += 1
             block.H[row + i] = a
 
 
