@@ -1,10 +1,13 @@
 """Meanings of the gradient: each against what it is defined as, each from every door, and where they are right and where not."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import jointgrad as jg
 from jointgrad.engine.gradients.truncated import steepness
+from jointgrad.reproduce import meanings
 
 MEANINGS = {
     "moving": jg.MovingImpacts(),
@@ -250,3 +253,27 @@ def test_truncated_forgets_what_was_before(landing):
 def test_numbers_that_are_none_are_refused(make):
     with pytest.raises(jg.InputError):
         make()
+
+
+# problems that the exact gradient cannot solve --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["throw", "push", "bounce"])
+def test_the_right_meaning_solves_what_the_exact_one_cannot(name):
+    """Four of the starts of `jointgrad reproduce meanings`, fewer steps."""
+    task = replace(meanings.TASKS[name](), iterations=75)
+    solved = {one: meanings.follow(task, one, starts=4).solved(task.solved) for one in ("exact", task.right)}
+    assert solved == {"exact": 0, task.right: 4}
+
+
+def test_an_implicit_law_has_every_meaning():
+    """Its contacts are springs in the softer world too, and its landings move."""
+    model = (
+        jg.World().add(ball(), position=(0, 0, 0.3)).add_ground(friction=0.5).compile(dt=1e-3, contact=jg.Implicit())
+    )
+    true, bar = 2 / 7 / np.sqrt(2 * 9.81 * 0.2), np.eye(7)[:1]
+    found = {m: thrown(model, m, 600, lift=(0.0,)).backward(bar).q[0, 2] for m in (jg.Exact(), jg.MovingImpacts())}
+    assert abs(found[jg.MovingImpacts()] - true) < 0.25 * true < 0.25 * abs(found[jg.Exact()] - true)
+    soft, start = jg.Smoothed(0.02).surrogate(model), model.initial_state()
+    start.q[2] = 0.1
+    np.testing.assert_allclose(jg.step(soft, start).qd, 0.0, atol=1e-12)

@@ -256,7 +256,7 @@ def test_no_copies(simulator):
     u = torch.zeros(STEPS, BATCH, 1, dtype=torch.float64, requires_grad=True)
     given = tensors(simulator.model)
     motion = simulator.rollout(given["q"], given["qd"], u)
-    kept = motion.q.grad_fn.motion
+    kept = motion.q.grad_fn.motion.motion
     assert kept.run.inputs.u.ctypes.data == u.data_ptr() and kept.run.q.ctypes.data == motion.q.data_ptr()
 
 

@@ -65,8 +65,8 @@ class Task:
     def distances(self, motion: Trajectory) -> np.ndarray:
         return np.linalg.norm(motion.last.q[:, list(self.coordinates)] - self.mark, axis=-1)
 
-    def starts(self, seed: int) -> np.ndarray:
-        return np.stack([self.start_of(np.random.default_rng((seed, k))) for k in range(STARTS)])
+    def starts(self, seed: int, count: int = STARTS) -> np.ndarray:
+        return np.stack([self.start_of(np.random.default_rng((seed, k))) for k in range(count)])
 
 
 @dataclass(frozen=True)
@@ -102,10 +102,16 @@ class Recorded:
         return losses, self.problem._pulled(motion, loss, ~np.isfinite(losses))
 
 
-def follow(task: Task, name: str, seed: int = SEED) -> Curve:
+def follow(task: Task, name: str, seed: int = SEED, starts: int = STARTS) -> Curve:
     """All starts at once, by one meaning."""
     objective, begun = Recorded(task, task.meanings[name]), time.process_time()
-    descend(objective, task.starts(seed), Adam(task.rate), Stop(iterations=task.iterations), (-task.bound, task.bound))
+    descend(
+        objective,
+        task.starts(seed, starts),
+        Adam(task.rate),
+        Stop(iterations=task.iterations),
+        (-task.bound, task.bound),
+    )
     return Curve(task.name, name, np.array(objective.distances), time.process_time() - begun)
 
 

@@ -189,11 +189,16 @@ def _check_massless(group: Group, tree: Tree, carried: dict, notes: Notebook) ->
         notes.link("massless", "note", top, f"{moved}, only armature", "give it its mass and inertia")
     elif carried[group.top] > 0:
         message = f"{moved}; only the {carried[group.top]:.3g} kg that hang on it resist"
-        remedy = "give it its mass and inertia; MuJoCo and others refuse moving bodies without"
+        remedy = (
+            "give it its mass and inertia, or its joint an armature: hinges with nothing between them lock where their axes meet, "
+            "and MuJoCo and others refuse moving bodies without mass"
+        )
         notes.link("massless", "warning", top, message, remedy)
     else:
         message = f"{moved} and carries none: it would be accelerated without limit"
-        notes.link("massless", "error", top, message, "give it a mass and inertia, or make the joint fixed")
+        notes.link(
+            "massless", "error", top, message, "give it a mass and inertia, or make the joint fixed (--fix does either)"
+        )
 
 
 # joints ------------------------------------------------------------------------------------------------------------------
