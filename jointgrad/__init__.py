@@ -80,6 +80,7 @@ _HOME = {
     "distance": "engine.looks.distances",
     "plain": "engine.run.plain",
     "zoo": "zoo",
+    "terrain": "terrain",
     "view": "viewer.browser",
     "graft": "grafts.blueprint",
     "MLP": "grafts.blueprint",
@@ -87,6 +88,7 @@ _HOME = {
 __all__ = [*_HOME]
 
 if TYPE_CHECKING:
+    from . import terrain as terrain
     from . import zoo as zoo
     from .engine.gradients import Exact as Exact
     from .engine.gradients import Meaning as Meaning
@@ -154,7 +156,7 @@ def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'jointgrad' has no attribute {name!r}")
     home = importlib.import_module(f".{_HOME[name]}", __name__)
-    value = home if name in ("plain", "zoo") else getattr(home, name)
+    value = home if name in ("plain", "terrain", "zoo") else getattr(home, name)
     globals()[name] = value
     return value
 

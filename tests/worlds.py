@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 
 import jointgrad as jg
-from jointgrad.model.arrays import PAIR_KINDS
+from jointgrad.model.pair_table import PAIR_KINDS
 
 LAWS = ("coulomb", "andersson", "hollars", "brown")
 SHAPES = (("sphere", (0.3,)), ("capsule", (0.15, 0.3)), ("box", (0.3, 0.25, 0.2)))

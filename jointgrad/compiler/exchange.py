@@ -7,7 +7,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from .lanes import F64, I64, INT_POINTER, accumulate, parts_of, vector
+from .lanes import F64, I64, INT_POINTER, accumulate, lane_of, parts_of, set_lane, vector
 
 
 def _lane_pointers(builder, address, stride, count, lanes):
@@ -167,4 +167,5 @@ def mark(typingctx, pack, address, value, count):
     return types.void(pack, *[types.int64] * 3), codegen
 
 
-PRIMITIVES = {f._name: f for f in (accumulate, gather, scatter, add_lanes, lanes_of, all_finite, any_above, mark)}
+_ALL = (accumulate, gather, scatter, add_lanes, lanes_of, lane_of, set_lane, all_finite, any_above, mark)
+PRIMITIVES = {f._name: f for f in _ALL}

@@ -17,6 +17,7 @@ import numpy as np
 SCALAR = -1  # an integer, the same while a kernel runs
 CURSOR = -2  # an integer that kernels may set
 LIST = -3  # an array of integers that kernels may set
+NUMBERS = -4  # an array of floats that all environments share; kernels may set them
 INTEGERS = 0  # an array of integers, the same while a kernel runs; any width from 1 on is a table of packs
 
 
@@ -60,6 +61,13 @@ def _aligned(count: int) -> np.ndarray:
     return raw[start : start + count]
 
 
+def _as_integers(values: Any, width: int) -> np.ndarray:
+    """Integers as they are; floats by their bits, for all that is not a pack lies among the integers."""
+    if width != NUMBERS:
+        return np.atleast_1d(np.asarray(values, dtype=np.int64))
+    return np.atleast_1d(np.array(values, dtype=np.float64)).view(np.int64)
+
+
 class Frame:
     """The memory of one worker: every field of every table, for one pack of environments."""
 
@@ -86,7 +94,7 @@ class Frame:
         self.integers = self._integers(integers)
 
     def _integers(self, given: Mapping[str, Any]) -> np.ndarray:
-        arrays = {f: np.atleast_1d(np.asarray(v, dtype=np.int64)) for f, v in given.items()}
+        arrays = {f: _as_integers(v, self.schema.width(f)) for f, v in given.items()}
         inline = {f for f in given if self.schema.width(f) in (SCALAR, CURSOR)}
         starts, size = {}, self.schema.n_slots
         for f in arrays.keys() - inline:
@@ -135,6 +143,8 @@ def plain_tables(
                 value: Any = int(integers.get(name, 0))
             elif width in (INTEGERS, LIST):
                 value = [int(x) for x in np.atleast_1d(integers.get(name, []))]
+            elif width == NUMBERS:
+                value = [float(x) for x in np.atleast_1d(integers.get(name, []))]
             else:
                 row = zero if width == 1 else (zero,) * width
                 value = PlainField([row] * rows.get(name, 0))

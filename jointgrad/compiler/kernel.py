@@ -10,12 +10,15 @@ from __future__ import annotations
 
 import ctypes
 import inspect
+import math
 import os
 import subprocess
 import sys
 import threading
 import types as python_types
 from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
 
 from . import cache
 from .cache import one_at_a_time
@@ -32,9 +35,11 @@ __all__ = [
     "gather",
     "inlined",
     "kernel",
+    "lane_of",
     "lanes_of",
     "mark",
     "scatter",
+    "set_lane",
     "sweep",
 ]
 
@@ -85,9 +90,36 @@ def _only_compiled(name: str) -> Callable:
     return primitive
 
 
-gather, scatter, add_lanes, lanes_of, all_finite, mark = (
-    _only_compiled(n) for n in ("gather", "scatter", "add_lanes", "lanes_of", "all_finite", "mark")
+gather, scatter, add_lanes, all_finite, mark = (
+    _only_compiled(n) for n in ("gather", "scatter", "add_lanes", "all_finite", "mark")
 )
+
+
+def lanes_of(field) -> int:
+    """How many environments the first row of a field holds."""
+    row = field[0] if isinstance(field[0], tuple) else (field[0],)
+    return max(getattr(x, "size", 1) if isinstance(getattr(x, "size", 1), int) else x.numel() for x in row)
+
+
+def _float(x, lane: int) -> float:
+    x = x.detach() if hasattr(x, "detach") else x
+    return float(x.reshape(-1)[lane if math.prod(x.shape) > 1 else 0]) if hasattr(x, "reshape") else float(x)
+
+
+def lane_of(row, lane: int):
+    """One environment's numbers of a row, as floats: for a search that branches, and that nothing is differentiated through."""
+    return tuple(_float(x, lane) for x in row) if isinstance(row, tuple) else _float(row, lane)
+
+
+def set_lane(field, i: int, lane: int, values: tuple) -> None:
+    """Set one environment's numbers of a row."""
+    if lane == 0:
+        field[i] = tuple(values)
+        return
+    old = [np.append(x, np.zeros(max(0, lane + 1 - np.size(x)))) for x in field[i]]
+    for x, value in zip(old, values, strict=True):
+        x[lane] = value
+    field[i] = tuple(old)
 
 
 def any_above(x, floor: float) -> bool:

@@ -21,7 +21,7 @@ from numba.extending import (
     type_callable,
 )
 
-from .field import CURSOR, INTEGERS, LIST, Schema
+from .field import CURSOR, INTEGERS, LIST, NUMBERS, Schema
 
 I64, F64 = ir.IntType(64), ir.DoubleType()
 INT_POINTER = I64.as_pointer()
@@ -59,6 +59,13 @@ class IntegersType(types.Type):
         super().__init__(name="List" if is_list else "Integers")
 
 
+class NumbersType(types.Type):
+    """An array of floats that all lanes share."""
+
+    def __init__(self) -> None:
+        super().__init__(name="Numbers")
+
+
 class FrameType(types.Type):
     """A frame, or the cotangents in it (view "bar"): the pointer to its integers. Tables are its attributes."""
 
@@ -88,6 +95,7 @@ class _FieldModel(models.PrimitiveModel):
 
 
 @register_model(IntegersType)
+@register_model(NumbersType)
 @register_model(FrameType)
 @register_model(TableType)
 class _PointerModel(models.PrimitiveModel):
@@ -133,6 +141,8 @@ class _TableAttributes(AttributeTemplate):
             return None
         if width in (INTEGERS, LIST):
             return IntegersType(is_list=width == LIST)
+        if width == NUMBERS:
+            return NumbersType()
         return types.int64 if width < 0 else FieldType(width, table.pack)
 
 
@@ -142,7 +152,7 @@ def _table_field(context, builder, ty, frame, attr):
     if width == CURSOR:
         return builder.load(builder.gep(frame, [ir.Constant(I64, slot)]))
     start = slot_of(builder, frame, slot)
-    if width in (INTEGERS, LIST):
+    if width in (INTEGERS, LIST, NUMBERS):
         return builder.gep(frame, [start])
     if width < 0:
         return start
@@ -167,6 +177,8 @@ def _getitem_type(context):
                 return field.item
             if isinstance(field, IntegersType):
                 return types.int64
+            if isinstance(field, NumbersType):
+                return types.float64
 
     return typer
 
@@ -184,6 +196,23 @@ def _set_integer(context, builder, sig, args):
         raise TypeError("these integers are not for kernels to set")
     index = context.cast(builder, args[1], sig.args[1], types.int64)
     builder.store(context.cast(builder, args[2], sig.args[2], types.int64), builder.gep(args[0], [index]))
+    return context.get_dummy_value()
+
+
+def _number_pointer(context, builder, numbers, ty, index):
+    place = builder.gep(numbers, [context.cast(builder, index, ty, types.int64)])
+    return builder.bitcast(place, F64.as_pointer())
+
+
+@lower_builtin(operator.getitem, NumbersType, types.Integer)
+def _get_number(context, builder, sig, args):
+    return builder.load(_number_pointer(context, builder, args[0], sig.args[1], args[1]))
+
+
+@lower_builtin(operator.setitem, NumbersType, types.Integer, types.Any)
+def _set_number(context, builder, sig, args):
+    value = context.cast(builder, args[2], sig.args[2], types.float64)
+    builder.store(value, _number_pointer(context, builder, args[0], sig.args[1], args[1]))
     return context.get_dummy_value()
 
 
@@ -240,7 +269,7 @@ def flat_packs(context, builder, ty, value, pack):
 
 @type_callable(operator.setitem)
 def _setitem_type(context):
-    return lambda field, index, value: types.void if isinstance(field, (FieldType, IntegersType)) else None
+    return lambda field, index, value: types.void if isinstance(field, (FieldType, IntegersType, NumbersType)) else None
 
 
 def _store(context, builder, sig, args, combine):
@@ -259,6 +288,36 @@ def _store(context, builder, sig, args, combine):
 @lower_builtin(operator.setitem, FieldType, types.Integer, types.Any)
 def _set_row(context, builder, sig, args):
     return _store(context, builder, sig, args, lambda pointer, value: value)
+
+
+@intrinsic
+def lane_of(typingctx, row, lane):
+    """One environment's numbers of a row, as floats."""
+    kept = types.UniTuple(types.float64, row.count) if isinstance(row, types.UniTuple) else types.float64
+
+    def codegen(context, builder, sig, args):
+        ty = sig.args[0]
+        packs = [builder.extract_value(args[0], k) for k in range(ty.count)] if kept is not types.float64 else [args[0]]
+        pack = ty.dtype if kept is not types.float64 else ty
+        floats = [builder.extract_element(parts_of(builder, pack, p)[0], args[1]) for p in packs]
+        return context.make_tuple(builder, sig.return_type, floats) if kept is not types.float64 else floats[0]
+
+    return kept(row, types.int64), codegen
+
+
+@intrinsic
+def set_lane(typingctx, field, index, lane, values):
+    """Set one environment's numbers of a row from floats; they have no tangent."""
+
+    def codegen(context, builder, sig, args):
+        ty, parts = sig.args[0], sig.args[0].pack.parts
+        pointers = _row_pointers(builder, args[0], ty, args[1])[::parts]
+        for k, pointer in enumerate(pointers):
+            row = builder.insert_element(builder.load(pointer, align=8), builder.extract_value(args[3], k), args[2])
+            builder.store(row, pointer, align=8)
+        return context.get_dummy_value()
+
+    return types.void(field, types.int64, types.int64, values), codegen
 
 
 @intrinsic

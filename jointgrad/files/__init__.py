@@ -20,13 +20,15 @@ def load(
     base: str | None = None,
     actuators: bool | None = None,
     allow_unsupported: bool | None = None,
+    srdf: Any = None,
 ) -> Description:
     """A robot from a URDF or MJCF file: a path, an open file, or the text. Which it is, is asked of its outermost element.
 
     search_roots: a folder, or several, in which meshes and included files are looked for besides the file's own (`package://` also
-    above it and by ROS's paths). missing_meshes: "error" or "skip". Of URDF alone: base, "fixed" or "free", and actuators, whether
-    every movable joint gets a torque actuator (True unless said). Of MJCF alone: allow_unsupported loads a file that would move
-    otherwise here than in MuJoCo.
+    above it and by ROS's paths). missing_meshes: "error" or "skip". Of URDF alone: base, "fixed" or "free"; actuators, whether
+    every movable joint gets a torque actuator (True unless said); srdf, the path or text of an SRDF file whose links do not touch
+    (None: the one of the same name beside it, if there is one; False: none). Of MJCF alone: allow_unsupported loads a file that
+    would move otherwise here than in MuJoCo.
     """
     if hasattr(source, "read"):
         source = path_or_text(source)
@@ -34,11 +36,11 @@ def load(
     folders: dict[str, Any] = {"search_roots": search_roots, "missing_meshes": missing_meshes}
     if root.tag == "robot":
         _refuse("a URDF file", allow_unsupported=allow_unsupported)
-        return load_urdf(source, **folders, base=base, actuators=True if actuators is None else actuators)
+        return load_urdf(source, **folders, base=base, actuators=True if actuators is None else actuators, srdf=srdf)
     if root.tag == "mujoco":
         from .mjcf import load_mjcf
 
-        _refuse("an MJCF file", base=base, actuators=actuators)
+        _refuse("an MJCF file", base=base, actuators=actuators, srdf=srdf)
         return load_mjcf(source, **folders, allow_unsupported=bool(allow_unsupported))
     raise root.error(
         f"the outermost element is <{root.tag}>; a URDF file begins with <robot>, an MJCF file with <mujoco>"

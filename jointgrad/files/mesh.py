@@ -1,4 +1,4 @@
-"""Meshes: convex hull and mass properties of STL, OBJ, DAE, GLB and MuJoCo's MSH files, by trimesh (pip install
+"""Meshes: convex hull and mass properties of STL, OBJ, DAE, GLB, PLY and MuJoCo's MSH files, by trimesh (pip install
 "jointgrad[mesh]")."""
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ..model.errors import ModelError
 from .mesh_cost import check_cost, one_group
 from .xml import FileError, MissingFileError, parse
 
-FORMATS = (".stl", ".obj", ".dae", ".glb", ".msh")
+FORMATS = (".stl", ".obj", ".dae", ".glb", ".ply", ".msh")
 
 
 @dataclass

@@ -18,6 +18,8 @@ def check_cost(path: Path, kind: str, data: bytes) -> None:
     """Refuse a file that would become much larger than it is. STL, OBJ and MSH cannot."""
     if kind == "glb":
         _check_glb(path, data)
+    if kind == "ply":
+        _check_ply(path, data)
 
 
 def one_group(kind: str, data: bytes) -> bytes:
@@ -47,6 +49,18 @@ def _check_glb(path: Path, data: bytes) -> None:
     corners = sum(_corners(part, accessors) for mesh in shown for part in mesh.get("primitives", []))
     if why := excess("corners", max(corners, -(-numbers // 3))):
         raise FileError(f"{path}: it asks for {why}")
+
+
+def _check_ply(path: Path, data: bytes) -> None:
+    """The header tells how many there are: no more than the file has bytes for."""
+    head = data[: data.find(b"end_header") + 1].decode("ascii", "replace")
+    counts = [
+        int(words[2]) for words in map(str.split, head.splitlines()) if words[:1] == ["element"] and len(words) == 3
+    ]
+    if sum(counts) > len(data) or min(counts, default=0) < 0:
+        raise FileError(f"{path}: its header speaks of more than the file holds")
+    if why := excess("corners", sum(counts)):
+        raise FileError(f"{path}: it has {why}")
 
 
 def _corners(part: dict[str, Any], accessors: list[dict[str, Any]]) -> int:

@@ -26,11 +26,7 @@ FIXED, REVOLUTE, PRISMATIC, SPHERICAL, FREE = range(5)
 # actuator kinds
 TORQUE, POSITION, VELOCITY, DAMPER = range(4)
 # kinds of shapes that touch, in the order in which pairs name them; a mark only says where something is
-PLANE, SPHERE, CAPSULE, BOX, MARK = range(5)
-PAIR_KINDS = (
-    "sphere_plane", "capsule_plane", "box_plane", "sphere_sphere", "capsule_sphere", "capsule_capsule", "box_sphere",
-    "box_capsule", "box_box",
-)  # fmt: skip
+PLANE, SPHERE, CAPSULE, BOX, CYLINDER, ELLIPSOID, MESH, TERRAIN, MARK = range(9)
 # laws of contact: impulses, or springs with one of four laws of friction
 IMPULSE, COULOMB, ANDERSSON, HOLLARS, BROWN = range(5)
 # ties: three rows of joints, or what closes a loop; and what a row of joints is: a stop is the nearer end of a range, or one

@@ -37,6 +37,8 @@ class Budget:
     mesh_bytes: float = _most(64e6, "bytes of one mesh file")
     nodes: float = _most(2_000, "nodes, meshes and arrays of one mesh file")
     corners: float = _most(5e6, "corners of meshes and drawn shapes")
+    hull: float = _most(256, "corners of one convex body")
+    heights: float = _most(4e6, "heights of one terrain")
     bodies: float = _most(25_000, "links of one world")
     pairs: float = _most(250_000, "pairs of shapes that may touch")
     overlaps: float = _most(20_000, "pairs of shapes that lie in each other at the start")

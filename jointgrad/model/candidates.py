@@ -6,14 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from .arrays import BOX, CAPSULE, MARK, PLANE, SPHERE
+from .arrays import BOX, CAPSULE, CYLINDER, ELLIPSOID, MARK, MESH, PLANE, TERRAIN
 from .budget import excess
 from .constraint_rows import Block
 from .contact_pairs import is_filtered
 from .contact_shapes import ContactShape
 from .errors import ModelError
-from .overlap import Solid, is_deep
+from .overlap import Cloud, Solid, is_deep
 from .parts import WorldParts
+from .rotations import rotation
+
+GROUND = (PLANE, TERRAIN, MARK)
 
 
 def candidate_pairs(shapes: list[ContactShape]) -> np.ndarray:
@@ -21,7 +24,7 @@ def candidate_pairs(shapes: list[ContactShape]) -> np.ndarray:
     nor the parts of one body."""
     points = np.array([k for k, s in enumerate(shapes) if _is_point(s)], dtype=np.int64)
     solids = np.array([k for k, s in enumerate(shapes) if s.kind != MARK and not _is_point(s)], dtype=np.int64)
-    body, is_plane = np.array([s.body for s in shapes]), np.array([s.kind == PLANE for s in shapes])
+    body, is_ground = np.array([s.body for s in shapes]), np.array([s.kind in GROUND for s in shapes])
     solids, points = (
         group[np.argsort(body[group], kind="stable")] if len(group) else group for group in (solids, points)
     )
@@ -38,7 +41,7 @@ def candidate_pairs(shapes: list[ContactShape]) -> np.ndarray:
         others = np.concatenate([solids[end:], points[:a], points[b:]])
         found.append(np.stack(np.meshgrid(solids[start:end], others, indexing="ij"), -1).reshape(-1, 2))
     pairs = np.sort(np.concatenate(found), axis=1)
-    pairs = pairs[~is_plane[pairs].all(1)]
+    pairs = pairs[~is_ground[pairs].all(1)]
     return pairs[np.lexsort((pairs[:, 0], pairs[:, 1]))]
 
 
@@ -53,7 +56,7 @@ def overlapping_pairs(
     mean them to touch. Robots that stand in each other, or in what is fixed other than their own base, are pushed apart.
 
     Trees that loops tie together are one robot. Marks and planes are left out."""
-    solids = {k: _solid(s, *parts.poses[s.frame]) for k, s in enumerate(shapes) if s.kind in (SPHERE, CAPSULE, BOX)}
+    solids = {k: _solid(s, *parts.poses[s.frame]) for k, s in enumerate(shapes) if s.kind not in GROUND}
     centre, reach = np.full((len(shapes), 3), np.inf), np.zeros(len(shapes))
     for k, solid in solids.items():
         centre[k], reach[k] = solid.centre, solid.reach
@@ -121,10 +124,28 @@ class _Bases:
         return self.robots[frame]
 
 
-def _solid(s: ContactShape, R: np.ndarray, p: np.ndarray) -> Solid:
-    w, xyz = s.placement[3], np.array(s.placement[4:])
-    skew = np.cross(np.eye(3), xyz)
-    turn = np.eye(3) + 2.0 * w * skew + 2.0 * skew @ skew
+def _solid(s: ContactShape, R: np.ndarray, p: np.ndarray) -> Solid | Cloud:
+    turn, at = R @ rotation(s.placement[3:]), p + R @ np.array(s.placement[:3])
+    if s.kind in (CYLINDER, ELLIPSOID, MESH):
+        corners, normals = _corners(s)
+        return Cloud(corners @ turn.T + at, 0.0, normals @ turn.T)
     half = np.array(s.size) if s.kind == BOX else np.array((0.0, 0.0, s.size[1] if s.kind == CAPSULE else 0.0))
     radius = 0.0 if s.kind == BOX else float(s.size[0])
-    return Solid(s.kind == BOX, p + R @ np.array(s.placement[:3]), R @ turn, half, radius)
+    return Solid(s.kind == BOX, at, turn, half, radius)
+
+
+def _corners(s: ContactShape) -> tuple[np.ndarray, np.ndarray]:
+    """Points of a round body's surface, or corners of a mesh; and normals of its faces."""
+    angle = np.linspace(0.0, 2 * np.pi, 24, endpoint=False)
+    ring = np.stack([np.cos(angle), np.sin(angle), np.zeros(24)], 1)
+    if s.kind == CYLINDER:
+        ends = np.concatenate([ring + (0, 0, z) for z in (-1, 1)])
+        return ends * (s.size[0], s.size[0], s.size[1]), np.concatenate([[(0.0, 0.0, 1.0)], ring])
+    if s.kind == ELLIPSOID:
+        rings = [ring * np.sqrt(1 - z * z) + (0, 0, z) for z in np.linspace(-0.95, 0.95, 9)]
+        return np.concatenate(rings) * s.size, np.zeros((0, 3))
+    assert s.data is not None
+    at, n = s.data.offset, s.data.rows
+    normals = s.data.numbers[at + 3 * n + 1 :].reshape(-1, 3) / s.size
+    lengths = np.linalg.norm(normals, axis=1, keepdims=True)
+    return s.data.numbers[at : at + 3 * n].reshape(-1, 3) * s.size, normals / lengths

@@ -7,17 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from .arrays import BOX, CAPSULE, PAIR_KINDS, PLANE, SPHERE
+from .bodies import in_one_row
 from .constraint_rows import Block, block_arrays
 from .contact_pairs import PairRules, parameters_of, sharing_name
 from .contact_shapes import ContactShape
 from .errors import ModelError, UnsupportedWarning, warn_caller
 from .laws import HAVE_ROWS, ROWS, SOLVERS, TIE_COMPLIANCE, Implicit, Impulse, Law
+from .pair_table import PAIR_KINDS, POINTS, pair_kind
 from .trees import chains
 
-NAMES = {PLANE: "plane", SPHERE: "sphere", CAPSULE: "capsule", BOX: "box"}
-# candidates that a pair has: in one lane fewer may touch, but each lane of a pack may have others
-POINTS = dict(zip(PAIR_KINDS, (1, 2, 8, 1, 1, 2, 1, 2, 13), strict=True))
 # a world with room for more blocks of rows per tree is solved by running sums (twice as many where trees may touch each other,
 # which few do at a time): not by what touches, or the bits of an environment would depend on its neighbours
 MATRIX_BLOCKS = 12
@@ -45,20 +43,22 @@ def list_pairs(contacts: Contacts, tree: dict[str, Any], rules: PairRules, pairs
     rows: dict[Any, int] = {}
     listed = []
     for i, j in pairs.tolist():
+        # the later kind first, as the operators take them
+        one, two = (i, j) if shapes[i].kind > shapes[j].kind else (j, i)
+        kind = pair_kind(shapes[one].kind, shapes[two].kind)
+        if kind is None:
+            continue
         law, options, number, is_apart = rules.of(i, j, shapes, tree)
         if is_apart:
             contacts.overlapping.append(f'"{shapes[i].name}" and "{shapes[j].name}"')
         if law is None:
             continue
-        # the later kind first, as the operators take them
-        one, two = (i, j) if shapes[i].kind > shapes[j].kind else (j, i)
         values, spins = parameters_of(shapes[one], shapes[two], law, options)
         name = sharing_name(shapes[one], shapes[two], tree, number)
         row = rows.setdefault((name, number, tuple(values.values()), law.code), len(rows))
         if row == len(contacts.rows):
             contacts.rows.append(values)
             contacts.row_names.append(name)
-        kind = PAIR_KINDS.index(f"{NAMES[shapes[one].kind]}_{NAMES[shapes[two].kind]}")
         s, t = sorted(tree["body_tree"][shapes[k].body] for k in (one, two))
         listed.append(((t == world, s == t, s, t, kind), (kind, one, two, row, law.code, spins)))
     contacts.pairs = [pair for _, pair in sorted(listed, key=lambda entry: entry[0])]
@@ -122,7 +122,7 @@ def contact_arrays(contacts: Contacts, tree: dict[str, Any], law: Law | None, mo
     return {
         "n_shapes": len(contacts.shapes), "n_runs": len(runs), "n_pairs": len(pairs), "n_pair_rows": len(contacts.rows),
         "shape_frame": [s.frame for s in contacts.shapes], "shape_body": [s.body for s in contacts.shapes],
-        "shape_kind": [s.kind for s in contacts.shapes],
+        "shape_kind": [s.kind for s in contacts.shapes], **in_one_row(contacts.shapes),
         "run_kind": [r[0] for r in runs], "run_tree_a": [r[1] for r in runs], "run_tree_b": [r[2] for r in runs],
         "run_first": [*(r[3] for r in runs), len(pairs)], "has_tree_pairs": int(has_trees),
         "pair_kind": [p[0] for p in pairs], "pair_a": [p[1] for p in pairs], "pair_b": [p[2] for p in pairs],

@@ -27,7 +27,7 @@ INFINITE = (-float("inf"), float("inf"))
 class Shape:
     """What a link looks like or touches with. Sizes (m) by kind: sphere (radius), capsule and cylinder (radius, half
     length along z), box (half extents), ellipsoid (half axes), plane (none; z is its normal), points (radius, which may be
-    zero), mesh (scale x, y, z), hfield (half extents x, y, height, depth)."""
+    zero), mesh (scale x, y, z), hfield (half extents x, y, height, depth below)."""
 
     kind: str
     size: Sequence[float] = ()
@@ -42,6 +42,10 @@ class Shape:
     contact: dict = field(default_factory=dict)
     # of a set of points (kind "points", size: their common radius), in the shape's frame
     points: Sequence[Sequence[float]] = ()
+    # of a mesh: corners (n, 3) of its convex pieces, before the scale. Those of a file are read when a world is compiled
+    pieces: list = field(default_factory=list)
+    # of a height field: heights (rows along y, columns along x), in parts of the third size
+    heights: Any = ()
     # what a file calls its mesh where `mesh` is empty, for the way back out: it is never opened
     reference: str = ""
 
@@ -265,6 +269,8 @@ class Description:
         contact: Law | None = Impulse(),  # noqa: B008, a frozen value
         constraints: bool = True,
         max_contacts: int | None = None,
+        massless: str = "refuse",
+        meshes: str = "hull",
     ) -> Model:
         """This robot alone in a world, ready to run: time step dt (s), gravity (m/s^2), density (kg/m^3) and viscosity (Pa s) of
         what is around it, and the rest as in `World.compile`. What is not given comes from the file the robot came from, else it
@@ -282,6 +288,8 @@ class Description:
             contact=contact,
             constraints=constraints,
             max_contacts=max_contacts,
+            massless=massless,
+            meshes=meshes,
         )
 
     @staticmethod

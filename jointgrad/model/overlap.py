@@ -1,4 +1,4 @@
-"""How deep spheres, capsules and boxes lie in each other: exact depths, in NumPy, for a single pose."""
+"""How deep shapes lie in each other, in NumPy, for a single pose: spheres, capsules and boxes exactly, others by their corners."""
 
 from __future__ import annotations
 
@@ -23,7 +23,58 @@ class Solid:
         return float(np.linalg.norm(self.half)) + self.radius
 
 
-def is_deep(a: Solid, b: Solid) -> float:
+@dataclass
+class Cloud:
+    """The convex hull of `points` (n, 3), and all within `radius` of it; `normals` of its faces."""
+
+    points: np.ndarray
+    radius: float
+    normals: np.ndarray
+
+    @property
+    def centre(self) -> np.ndarray:
+        return np.asarray(self.points.mean(0))
+
+    @property
+    def reach(self) -> float:
+        return float(np.linalg.norm(self.points - self.centre, axis=1).max()) + self.radius
+
+
+def cloud_of(solid: Solid | Cloud) -> Cloud:
+    """A box, sphere or capsule by its corners."""
+    if isinstance(solid, Cloud):
+        return solid
+    signs = np.array([(x, y, z) for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)])
+    corners = np.unique(signs * solid.half, axis=0) @ solid.R.T + solid.centre
+    return Cloud(corners, solid.radius, solid.R.T if solid.is_box else np.zeros((0, 3)))
+
+
+def _spread_directions(count: int = 200) -> np.ndarray:
+    """Unit vectors all over the sphere, along a spiral."""
+    z = 1 - (2 * np.arange(count) + 1) / count
+    turn = np.pi * (3 - np.sqrt(5)) * np.arange(count)
+    return np.stack([np.sqrt(1 - z * z) * np.cos(turn), np.sqrt(1 - z * z) * np.sin(turn), z], 1)
+
+
+def _cloud_cloud(a: Cloud, b: Cloud) -> float:
+    """The least overlap over the faces' normals and many directions, after a search for one that separates them."""
+    v = a.centre - b.centre
+    for _ in range(60):  # towards the nearest point of a - b to the origin, Gilbert's way
+        w = a.points[np.argmin(a.points @ v)] - b.points[np.argmax(b.points @ v)]
+        length, gap = np.linalg.norm(v), float(v @ w)
+        if length < 1e-9:
+            break
+        if gap / length > a.radius + b.radius:
+            return float(a.radius + b.radius - gap / length)
+        way = w - v
+        v = v + min(1.0, max(0.0, -(v @ way) / max(way @ way, 1e-300))) * way
+    n = np.concatenate(
+        [_spread_directions(), a.normals, -a.normals, b.normals, -b.normals, [v / max(np.linalg.norm(v), 1e-12)]]
+    )
+    return float(((b.points @ n.T).max(0) - (a.points @ n.T).min(0)).min()) + a.radius + b.radius
+
+
+def is_deep(a: Solid | Cloud, b: Solid | Cloud) -> float:
     """The depth where two solids overlap by more than touching or rounding in a file explains, else zero."""
     if np.linalg.norm(a.centre - b.centre) > a.reach + b.reach:
         return 0.0
@@ -31,8 +82,10 @@ def is_deep(a: Solid, b: Solid) -> float:
     return depth if depth > max(1e-4, 0.02 * min(a.reach, b.reach)) else 0.0
 
 
-def depth_between(a: Solid, b: Solid) -> float:
+def depth_between(a: Solid | Cloud, b: Solid | Cloud) -> float:
     """How far they must be moved apart; negative where they do not touch."""
+    if isinstance(a, Cloud) or isinstance(b, Cloud):
+        return _cloud_cloud(cloud_of(a), cloud_of(b))
     if a.is_box and b.is_box:
         return _box_box(a, b)
     if a.is_box or b.is_box:

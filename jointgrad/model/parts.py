@@ -15,7 +15,7 @@ from .description import Actuator, Description, Joint, Link, Tendon
 from .errors import ModelError
 from .initial import initial_poses
 from .ranges import unit, unit_quaternion
-from .rotations import rotation
+from .rotations import rotation, turned_quaternion
 
 
 @dataclass
@@ -199,12 +199,8 @@ def _numbers(joint: Joint, count: int) -> tuple[list[float], list[float]]:
 
 def _pose_in_world(placed: PlacedRobot, joint: Joint) -> tuple[float, ...]:
     position = np.asarray(placed.position) + rotation(placed.orientation) @ np.asarray(joint.position, dtype=np.float64)
-    a, b = (
-        np.array(placed.orientation),
-        np.array(unit_quaternion(f'joint "{joint.name}"', "orientation", joint.orientation)),
-    )
-    w = a[0] * b[0] - a[1:] @ b[1:]
-    return (*position, w, *(a[0] * b[1:] + b[0] * a[1:] + np.cross(a[1:], b[1:])))
+    own = unit_quaternion(f'joint "{joint.name}"', "orientation", joint.orientation)
+    return (*position, *turned_quaternion(placed.orientation, own))
 
 
 def plane_axes(normal: Sequence[float]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

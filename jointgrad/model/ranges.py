@@ -240,7 +240,10 @@ FORM: dict[str, dict[str, Any]] = {
         "dt": ABOVE_ZERO, "gravity": POINT, "density": NOT_BELOW_ZERO, "viscosity": NOT_BELOW_ZERO,
         "baumgarte": NOT_BELOW_ZERO, "compliance": NOT_BELOW_ZERO, "softness": NOT_BELOW_ZERO, "limit_margin": NOT_BELOW_ZERO,
     },
-    "compile": {"unphysical": Word(("error", "warn")), "constraints": Flag(), "max_contacts": Perhaps(Whole(1))},
+    "compile": {
+        "unphysical": Word(("error", "warn")), "constraints": Flag(), "max_contacts": Perhaps(Whole(1)),
+        "massless": Word(("refuse", "weld", "estimate")), "meshes": Word(("hull", "decompose")),
+    },
     "ground": {"friction": Perhaps(NOT_BELOW_ZERO), "restitution": SHARE, "height": ANY},
 }  # fmt: skip
 

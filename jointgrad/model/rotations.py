@@ -23,3 +23,10 @@ def rotation(quaternion: Any) -> np.ndarray:
     if q.ndim == 1:
         return np.array(rotation_rows(q.tolist()))
     return np.stack([np.stack(row, -1) for row in rotation_rows(np.moveaxis(q, -1, 0))], -2)
+
+
+def turned_quaternion(a: Any, b: Any) -> tuple[float, ...]:
+    """The quaternion of turn b in the frame that turn a leaves."""
+    a, b = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
+    w = a[0] * b[0] - a[1:] @ b[1:]
+    return (float(w), *(float(x) for x in a[0] * b[1:] + b[0] * a[1:] + np.cross(a[1:], b[1:])))

@@ -10,6 +10,7 @@ import numpy as np
 
 from .arguments import shown
 from .arrays import INTEGRATORS, Model
+from .bodies import terrain_data
 from .budget import excess
 from .checks import check_link, check_names, warn_of_units
 from .contact_pairs import Default, Rule
@@ -17,8 +18,10 @@ from .description import Description, Shape
 from .errors import ModelError, UnsupportedWarning, warn_caller
 from .inertias import check_inertias, check_moving_mass
 from .laws import Impulse, Law
+from .massless import with_mass
+from .meshes import with_pieces
 from .parts import PlacedRobot, WorldParts, add_robot
-from .ranges import BASES, check_form, check_word, numbers, unit_quaternion
+from .ranges import BASES, Number, check_form, check_word, numbers, unit_quaternion
 from .recipe import Recipe
 from .renamed import with_current_names
 from .tables import table
@@ -85,6 +88,28 @@ class World:
         self.add(ground)
         return self.pair(name, "*", restitution=restitution) if restitution else self
 
+    def add_terrain(
+        self,
+        heights: Any,
+        spacing: float,
+        position: Sequence[float] = (0.0, 0.0, 0.0),
+        friction: float | None = None,
+        name: str = "terrain",
+    ) -> World:
+        """Uneven ground: heights (m), rows along y and columns along x, `spacing` m apart, its middle at `position`.
+
+        Cells are two triangles each. Ready-made heights are in `jg.terrain`."""
+        _check_name("terrain", name)
+        owner = f'terrain "{name}"'
+        field = np.array(heights, dtype=np.float64)
+        Number(None, 0.0, is_above=True).check(owner, "spacing", spacing)
+        terrain_data(owner, field)
+        x, y = (0.5 * float(spacing) * (n - 1) for n in field.shape[::-1])
+        shape = Shape("hfield", (x, y, 1.0, 1.0), friction=() if friction is None else (friction,), heights=field)
+        ground = Description(name, base="fixed")
+        ground.add_link(name).shapes.append(shape)
+        return self.add(ground, position=position)
+
     def pair(
         self,
         first: str,
@@ -134,28 +159,34 @@ class World:
         contact: Law | None = Impulse(),  # noqa: B008, a frozen value
         constraints: bool = True,
         max_contacts: int | None = None,
+        massless: str = "refuse",
+        meshes: str = "hull",
     ) -> Model:
         """A model with time step dt (s). Integrators: semi_implicit, explicit, rk4, implicit_damping.
 
         unphysical="warn" simulates inertias that no body can have, as real files often hold, with a warning. contact is the
         law of all pairs without one of their own; with None no shapes touch. constraints=False leaves out joint limits,
-        dry friction, mimic joints and loops. max_contacts: room for points that touch at once.
+        dry friction, mimic joints and loops. max_contacts: room for points that touch at once. massless: joints that move no
+        mass are an error ("refuse"), fixed where they stand ("weld"), or their links get the mass of their shapes ("estimate").
+        meshes: their convex "hull", or "decompose", which splits what is not convex (needs coacd).
         """
         given = {"dt": dt, "integrator": integrator, "contact": contact}
         is_asked, dt = integrator is not None, self.dt if dt is None else dt
         integrator = self.integrator if integrator is None else integrator
         asked = {"unphysical": unphysical, "constraints": constraints, "max_contacts": max_contacts}
+        asked |= {"massless": massless, "meshes": meshes}
         check_form("compile", "the world", asked)
         check_word("the world", "integrator", integrator, INTEGRATORS)
         check_form("world", "the world", vars(self) | {"dt": dt})
         parts = WorldParts()
+        placed = self._ready(massless, meshes, contact is not None)
         if why := excess("bodies", sum(len(placed.robot.links) for placed in self.placed)):
             raise ModelError(f"the world has {why}")
-        for placed in self.placed:
-            for link in placed.robot.links.values():
+        for one in placed:
+            for link in one.robot.links.values():
                 check_link(link, unphysical)
-            add_robot(placed, parts)
-        warn_of_units((placed.robot for placed in self.placed), dt)
+            add_robot(one, parts)
+        warn_of_units((one.robot for one in placed), dt)
         if not parts.links:
             raise ModelError("the world is empty: add a robot with at least one link before compiling")
         check_names("link", [name for name, _, _ in parts.links])
@@ -165,7 +196,7 @@ class World:
         _check_law(contact)
         bodies = bodies_of(parts)
         plan = Plan(contact, constraints, max_contacts, self.rules)
-        topology, contacts = topology_of(parts, bodies, INTEGRATORS[integrator], plan, self.placed)
+        topology, contacts = topology_of(parts, bodies, INTEGRATORS[integrator], plan, placed)
         if topology.tree["has_impulses"] and integrator == "rk4":
             _refuse_impulses(is_asked)
             topology = replace(topology, tree={**topology.tree, "integrator": INTEGRATORS["semi_implicit"]})
@@ -173,6 +204,12 @@ class World:
         check_moving_mass(parts, topology, params)
         check_inertias(parts, topology, params, integrator)
         return Model(replace(topology, recipe=self._recipe(given | asked)), params, start_of(parts))
+
+    def _ready(self, massless: str, meshes: str, touches: bool) -> list[PlacedRobot]:
+        """Robots with the corners of their meshes, and with mass below every joint that moves."""
+        if touches or massless == "estimate":
+            with_pieces((one.robot for one in self.placed), meshes)
+        return [replace(one, robot=with_mass(one.robot, massless)) for one in self.placed]
 
     def _recipe(self, asked: dict[str, Any]) -> Recipe:
         own = {name: getattr(self, name) for name in ("gravity", "dt", "integrator", "density", "viscosity")}

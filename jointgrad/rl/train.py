@@ -74,7 +74,7 @@ class Training:
     ) -> None:
         """Update until the processor was busy for so many seconds, or so many actions were tried, or it is ended on its page."""
         before = self.seconds, self.cpu_seconds
-        began, busy = time.perf_counter(), time.process_time()
+        began, busy = time.perf_counter(), time.process_time() - _shown(page)
         if not self.rows:
             say(self._look())  # what it can do before it has learned anything
         while (seconds is None or self.cpu_seconds < seconds) and (steps is None or self.env_steps < steps):
@@ -82,8 +82,7 @@ class Training:
             if self.learner.updates % self.settings.every == 0:
                 say(self._look())
             self.seconds = before[0] + time.perf_counter() - began
-            shown = 0.0 if page is None else page.cpu_seconds  # to show it is not to learn
-            self.cpu_seconds = before[1] + time.process_time() - busy - shown
+            self.cpu_seconds = before[1] + time.process_time() - _shown(page) - busy
             if page is not None and not page.told(self.learner.updates, self.rows, self.plain_policy):
                 return
 
@@ -210,6 +209,11 @@ def prepared(
     learning = dataclasses.replace(task, **{n: v for n, v in made.learning.items() if n not in options})
     settings = kind.made(learning, made.settings_of(method, kind.module), changes)
     return Training(task, learning, kind, settings, seed, randomise or made.randomise, threads)
+
+
+def _shown(page: LivePage | None) -> float:
+    """Seconds that the processor spent on the page: to show it is not to learn."""
+    return 0.0 if page is None else page.cpu_seconds
 
 
 def _read(path: Path) -> dict[str, torch.Tensor]:

@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 
 from ..model.arrays import Model
+from ..model.bodies import rings
 from ..model.budget import excess
 from ..model.description import Shape
 from ..model.errors import InputError, ModelError
 from ..model.rotations import rotation
 
-KINDS = ("plane", "sphere", "capsule", "cylinder", "ellipsoid", "box", "mesh", "points", "rod")
+KINDS = ("plane", "sphere", "capsule", "cylinder", "ellipsoid", "box", "mesh", "hfield", "points", "rod")
 ROLES = ("both", "visual", "collision", "skeleton")
 SIZES = {
     "plane": 0,
@@ -25,6 +26,7 @@ SIZES = {
     "ellipsoid": 3,
     "box": 3,
     "mesh": 3,
+    "hfield": 3,
     "points": 1,
     "rod": 2,
 }
@@ -69,7 +71,7 @@ class Piece:
     @property
     def n_corners(self) -> int:
         """How many corners its triangles have, or a few more."""
-        if self.kind == "mesh" and self.vertices is not None:
+        if self.vertices is not None:
             return len(self.vertices)
         if self.kind == "points" and self.points is not None:
             return POINT_CORNERS * len(self.points)
@@ -135,9 +137,13 @@ def _piece(link: int, shape: Shape, meshes: Any) -> Piece:
         raise ModelError(f"a {shape.kind} has {SIZES[shape.kind]} sizes, but this has {len(size)}")
     place = tuple(map(float, shape.position)), unit(shape.orientation)
     piece = Piece(link, shape.kind, size, *place, _color(link, shape), shape.role)
-    if shape.kind == "mesh":
+    if shape.kind == "mesh" and not shape.mesh and len(shape.pieces):
+        piece.vertices, piece.faces = _joined([_hull(np.asarray(corners) * size) for corners in shape.pieces])
+    elif shape.kind == "mesh":
         mesh = meshes.load(shape.mesh, shape.size)
         piece.vertices, piece.faces = mesh.vertices, mesh.faces
+    if shape.kind == "hfield":
+        piece.vertices, piece.faces = _ground(np.asarray(shape.heights, dtype=np.float64), size)
     if shape.kind == "points":
         piece.points = np.asarray(shape.points, dtype=np.float64).reshape(-1, 3)
     return piece
@@ -221,7 +227,7 @@ def _turn_from_z(direction: np.ndarray) -> tuple[float, ...]:
 def _surface(piece: Piece) -> tuple[np.ndarray, np.ndarray]:
     """Corners and triangles in the piece's own frame."""
     size = piece.size
-    if piece.kind == "mesh" and piece.vertices is not None and piece.faces is not None:
+    if piece.vertices is not None and piece.faces is not None:
         return piece.vertices, piece.faces
     if piece.kind == "box":
         return _box(np.asarray(size))
@@ -286,6 +292,29 @@ def _box(half: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             square = np.array([[0, 1, 2], [0, 2, 3]]) + first
             faces.append(square if side > 0 else square[:, ::-1])
     return np.concatenate(vertices), np.concatenate(faces)
+
+
+def _hull(corners: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """A convex body by its corners, each face with corners of its own, so that edges stay sharp."""
+    vertices: list[np.ndarray] = []
+    faces: list[np.ndarray] = []
+    for ring in rings(corners):
+        first = sum(map(len, vertices))
+        vertices.append(corners[ring])
+        faces.append(np.array([(first, first + k, first + k + 1) for k in range(1, len(ring) - 1)]))
+    return np.concatenate(vertices), np.concatenate(faces)
+
+
+def _ground(heights: np.ndarray, size: tuple[float, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """The surface of a height field: two triangles per cell, as they are touched."""
+    if heights.ndim != 2 or min(heights.shape) < 2:
+        raise ModelError("a height field without heights is not drawn")
+    rows, columns = heights.shape
+    y, x = np.meshgrid(np.linspace(-size[1], size[1], rows), np.linspace(-size[0], size[0], columns), indexing="ij")
+    first = (columns * np.arange(rows - 1)[:, None] + np.arange(columns - 1)).ravel()
+    right, above = first + 1, first + columns
+    faces = np.concatenate([np.stack([first, right, above], 1), np.stack([right, above + 1, above], 1)])
+    return np.stack([x, y, size[2] * heights], -1).reshape(-1, 3), faces
 
 
 def _cloud(points: np.ndarray, radius: float) -> tuple[np.ndarray, np.ndarray]:

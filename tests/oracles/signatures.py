@@ -10,9 +10,10 @@ import numpy as np
 import jointgrad as jg
 from jointgrad.engine.kernels.stages.contact.paths import POINT, SPIN
 from jointgrad.engine.run.runtime import address, lanes, worker
-from jointgrad.model.arrays import JOINT_CONSTRAINT, PAIR_KINDS
+from jointgrad.model.arrays import JOINT_CONSTRAINT
+from jointgrad.model.pair_table import FIRST_WITH_FEATURES, PAIR_KINDS
 
-WITH_FEATURES = [PAIR_KINDS.index(kind) for kind in ("box_capsule", "box_box")]
+WITH_FEATURES = range(FIRST_WITH_FEATURES, len(PAIR_KINDS))
 
 
 def signatures(model: jg.Model, q, qd, u=None, force=None) -> list[bytes]:

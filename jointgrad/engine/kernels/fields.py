@@ -59,6 +59,7 @@ touch.point | point | m | world | where it touches
 touch.normal | point | 1 | world | from shape b to shape a
 touch.gap | point | m | - | distance; negative where shapes overlap
 touch.feature | point | - | - | which parts of two shapes touch, as their pair numbers them
+touch.geometry | point, of pairs that are searched | m, 1 | shape | holder, kinds and points of both elements, direction
 touch.force | point | N | world | of a spring, on shape a
 touch.friction | point, with networks there | 1 | - | its own coefficient of friction
 touch.restitution | point, with networks there | 1 | - | its own restitution

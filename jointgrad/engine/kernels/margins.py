@@ -8,8 +8,9 @@ of a smooth function. The signature is a number that two steps share if every cl
 from ...compiler.elementary import inverse, maximum, minimum, select
 from ...compiler.kernel import kernel, sweep
 from ...compiler.trace import traced
-from ...model.arrays import CONNECT, JOINT_CONSTRAINT, MIMIC_ROW, PAIR_KINDS, WELD
+from ...model.arrays import CONNECT, JOINT_CONSTRAINT, MIMIC_ROW, WELD
 from ...model.laws import Impulse
+from ...model.pair_table import FIRST_WITH_FEATURES
 from .at_points import at_point
 from .operators import zero, zero3
 from .stages.contact.clamps import FAR, size_of
@@ -34,7 +35,6 @@ READS = (
 WRITES = ("margin.record", "block.pushed", "block.motion")
 
 LOOK = 0.02  # how far beyond its margin a point that does not touch yet is looked for, m
-HAS_FEATURES = (PAIR_KINDS.index("box_capsule"), PAIR_KINDS.index("box_box"))
 
 
 # a record of the step: see workspace.RECORD --------------------------------------------------------------------------------
@@ -148,7 +148,7 @@ def touch_record(frame, record, i):
     weight = weight_of(3 * (16 * p + touch.part[i]), -2)
     if tree.pair_has_rows[p] == 0:
         record = spring_record(frame, record, i, weight)
-    if tree.pair_kind[p] == HAS_FEATURES[0] or tree.pair_kind[p] == HAS_FEATURES[1]:
+    if tree.pair_kind[p] >= FIRST_WITH_FEATURES:
         record = with_features(
             record, is_near(touch.gap[i], frame.params.pair_margin[tree.pair_row[p]]), touch.feature[i], weight
         )

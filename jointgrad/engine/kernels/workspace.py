@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ...compiler.field import CURSOR, INTEGERS, LIST, SCALAR, Schema
-from ...model.arrays import PAIR_KINDS
+from ...compiler.field import CURSOR, INTEGERS, LIST, NUMBERS, SCALAR, Schema
 from ...model.arrays import PARAMS as NAMED_PARAMS
 from ...model.grafts import COUNTS, LISTS
 from ...model.laws import SOLVERS
+from ...model.pair_table import PAIR_KINDS, POINTS, is_searched
 
 # what the certificate keeps of a step: see margins.py
 RECORD = (
@@ -50,6 +50,8 @@ TREE = {
     # the row in params.pair_*
     "n_shapes": SCALAR, "n_runs": SCALAR, "n_pairs": SCALAR, "n_pair_rows": SCALAR,
     "shape_frame": INTEGERS, "shape_body": INTEGERS, "shape_link": INTEGERS, "shape_kind": INTEGERS,
+    # corners of meshes and heights of terrains, see model/bodies.py: where a shape's begin, how many rows and columns it has
+    "number": NUMBERS, "shape_data": INTEGERS, "shape_rows": INTEGERS, "shape_columns": INTEGERS,
     "run_kind": INTEGERS, "run_first": INTEGERS, "run_tree_a": INTEGERS, "run_tree_b": INTEGERS,
     "has_tree_pairs": SCALAR, "pair_kind": INTEGERS, "pair_a": INTEGERS, "pair_b": INTEGERS, "pair_row": INTEGERS,
     "pair_law": INTEGERS, "pair_has_rows": INTEGERS, "pair_spins": INTEGERS,
@@ -112,13 +114,15 @@ WORK_BAR = {
     "qdd": 1, "qd_jump": 1, "node": 1, "kept": 1, "kept_inertia": 10, "q_next": 1, "qd_next": 1,
 }  # fmt: skip
 
+GEOMETRY, SCRATCH = 24, 4450  # numbers of a row of geometry, and what a search works with: stages/detection/manifold.py
+
 # detection: poses of shapes in the world, how far a tree reaches from its reference point, and the points that touch in
 # some lane: between which pair, which of its candidates, where, along which normal (from shape b to shape a), how far apart;
 # springs: the force on shape a; where networks stand at points: contact parameters of each point
 TOUCH = {
-    "shape": 12, "extent": 1, "point": 3, "normal": 3, "gap": 1, "feature": 7, "force": 3,
+    "shape": 12, "extent": 1, "point": 3, "normal": 3, "gap": 1, "feature": 7, "geometry": GEOMETRY, "force": 3,
     "friction": 1, "restitution": 1, "stiffness": 1, "damping": 1,
-    "n": CURSOR, "is_full": CURSOR, "first": CURSOR, "last": CURSOR, "pair": LIST, "part": LIST,
+    "n": CURSOR, "is_full": CURSOR, "first": CURSOR, "last": CURSOR, "pair": LIST, "part": LIST, "scratch": NUMBERS,
 }  # fmt: skip
 # cotangents; of a shape's pose, a force about the shape's own position
 TOUCH_BAR = {
@@ -289,7 +293,7 @@ def rows_of(tree: Mapping[str, Any], slots: int = 0) -> dict[str, int]:
         "output": dict.fromkeys(OUTPUT, links), "runge": runge,
         "margin": {"record": 2, "own": tree["n_pair_rows"]},
         "touch": dict.fromkeys(TOUCH, tree["most_touches"])
-        | {"shape": shapes, "extent": tree["n_trees"]}
+        | {"shape": shapes, "extent": tree["n_trees"], "geometry": _geometry_rows(tree)}
         | dict.fromkeys(("friction", "restitution", "stiffness", "damping"), touches),
         "block": _block_rows(tree),
         "slots": {"q": slots * q, "qd": slots * dofs},
@@ -306,6 +310,12 @@ def rows_of(tree: Mapping[str, Any], slots: int = 0) -> dict[str, int]:
     return {
         f"{t}.{f}": tables[t][f] for t, fields in SCHEMA.tables.items() if t in tables for f in fields if f in tables[t]
     }
+
+
+def _geometry_rows(tree: Mapping[str, Any]) -> int:
+    """A pair's candidates are written behind the points that were kept before."""
+    searched = [POINTS[PAIR_KINDS[k]] for k in tree["pair_kind"] if is_searched(PAIR_KINDS[k])]
+    return tree["most_touches"] + max(searched) if searched else 0
 
 
 def _block_rows(tree: Mapping[str, Any]) -> dict[str, int]:
@@ -347,7 +357,10 @@ def lists_of(tree: Mapping[str, Any]) -> dict[str, int]:
     dofs, columns = (tree["n_dofs"] if tree["is_implicit"] else 0), _columns(tree)
     block |= dict.fromkeys(("near_first", "near_last"), dofs) | dict.fromkeys(("near", "is_near"), dofs * dofs)
     block |= {"column_dof": columns}
-    return {f"touch.{f}": touches for f in ("pair", "part")} | {f"block.{f}": n for f, n in block.items()}
+    lists = {f"touch.{f}": touches for f in ("pair", "part")} | {
+        "touch.scratch": SCRATCH if _geometry_rows(tree) else 0
+    }
+    return lists | {f"block.{f}": n for f, n in block.items()}
 
 
 # kernels that solvers call

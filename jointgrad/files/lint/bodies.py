@@ -196,7 +196,9 @@ def _check_massless(group: Group, tree: Tree, carried: dict, notes: Notebook) ->
         notes.link("massless", "warning", top, message, remedy)
     else:
         message = f"{moved} and carries none: it would be accelerated without limit"
-        notes.link("massless", "error", top, message, "give it a mass and inertia, or make the joint fixed")
+        notes.link(
+            "massless", "error", top, message, "give it a mass and inertia, or make the joint fixed (--fix does either)"
+        )
 
 
 # joints ------------------------------------------------------------------------------------------------------------------

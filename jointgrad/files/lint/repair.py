@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import warnings
 from pathlib import Path
 from xml.parsers import expat
 
@@ -11,6 +12,8 @@ import numpy as np
 
 from ...model.description import Link
 from ...model.errors import ModelError
+from ...model.massless import DENSITY, given_mass, massless_joints
+from ...model.meshes import with_pieces
 from ..urdf import load_urdf
 from ..xml import Element, FileError, parse
 from .bodies import POINT
@@ -37,7 +40,7 @@ def repaired(path: Path) -> tuple[bytes, list[str]]:
     check_elements(root, notes)
     said: list[str] = []
     changes: list[Change] = []
-    for element, values, what in [*_limits(notes), *_mimics(notes), *_inertias(path, notes)]:
+    for element, values, what in [*_limits(notes), *_mimics(notes), *_inertias(path, notes), *_masses(path, notes)]:
         changes.append((element, values))
         said.append(f"{path}:{element.line} {what}")
     return _edited(data, root, changes), said
@@ -99,6 +102,38 @@ def _inertias(path: Path, notes: Notebook) -> list[tuple[Element, dict[str, floa
     return found
 
 
+def _masses(path: Path, notes: Notebook) -> list[tuple[Element, dict, str]]:
+    """Links below joints that move no mass get that of their shapes; joints that move none even then are fixed."""
+    try:
+        robot = load_urdf(path, missing_meshes="skip")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with_pieces([robot], "hull", "all")
+    except ModelError:
+        return []
+    found: list[tuple[Element, dict, str]] = []
+    light = massless_joints(robot)
+    for name in given_mass(robot, light):
+        link, element = robot.links[name], notes.links[name]
+        said = f'link "{name}": given {link.mass:.3g} kg, that of its shapes at {DENSITY:g} kg/m^3'
+        inertial = element.first("inertial")
+        if inertial is not None and (mass := inertial.first("mass")) is not None:
+            found.append((mass, {"value": link.mass}, said))
+        elif inertial is None:
+            found.append((element, {"mass": link.mass, "com": link.com, "inertia": link.inertia}, said))
+    for joint in massless_joints(robot):
+        found.append(
+            (notes.joints[joint.name], {"type": "fixed"}, f'joint "{joint.name}": fixed, for it carries no mass')
+        )
+    return found
+
+
+def _inertial_text(values: dict) -> bytes:
+    inertia = " ".join(f'{name}="{float(v)!r}"' for name, v in zip(NAMES, values["inertia"], strict=True))
+    place = " ".join(repr(float(x)) for x in values["com"])
+    return f'<inertial><origin xyz="{place}"/><mass value="{float(values["mass"])!r}"/><inertia {inertia}/></inertial>'.encode()
+
+
 def _turn(roll: float, pitch: float, yaw: float) -> np.ndarray:
     """About the fixed axes x, then y, then z."""
     (a, b, c), (s, t, u) = np.cos((roll, pitch, yaw)), np.sin((roll, pitch, yaw))
@@ -130,6 +165,9 @@ def _edited(data: bytes, root: Element, changes: list[Change]) -> bytes:
     edits = []
     for element, values in changes:
         k = index[id(element)]
+        if element.tag == "link":
+            edits.append((ends[k], ends[k], _inertial_text(values)))
+            continue
         texts = {name: value if isinstance(value, str) else repr(float(value)) for name, value in values.items()}
         if element.tag == "inertial":
             row = " ".join(f'{name}="{text}"' for name, text in texts.items())

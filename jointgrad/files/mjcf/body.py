@@ -11,7 +11,7 @@ from ...model.budget import excess, present
 from ...model.description import Description, Joint, Link
 from ..mesh import Meshes
 from ..xml import Element
-from .geom import Matter, field_size, matter_of, shape_of, weighed
+from .geom import Matter, matter_of, shape_of, weighed
 from .inertia import TINY_MASS, align, set_inertia
 from .pose import (
     IDENTITY,
@@ -243,6 +243,7 @@ class Builder:
             shape.name = scope.named(element.attributes["name"])
             self.scopes.setdefault((id(scope.source), "geom", element.attributes["name"]), []).append(scope)
         low, high = scope.source.compiler.groups
+        is_missing = False
         wants_matter = wants_matter and low <= element.number("group", 0.0) <= high
         if "mesh" in element.attributes:
             from .mesh import mesh_shape
@@ -255,13 +256,16 @@ class Builder:
             raise element.error(f"a geom of type {shape.kind} needs a mesh")
         else:
             if shape.kind == "hfield":
-                self.report.ignores("height field (contact)")
-                heavy = weighed(element, shape, "box", field_size(element, scope.source)) if wants_matter else None
+                from .hfield import field_asset, field_shape, matter_box
+
+                box = matter_box(field_asset(element, scope))
+                heavy = weighed(element, shape, "box", box) if wants_matter else None
+                shape, is_missing = field_shape(self, element, scope, shape)
             else:
                 heavy = matter_of(element, shape) if wants_matter else None
         if heavy is not None:
             matter.append(heavy)
-        if not (scope.source.compiler.discard_visual and shape.role == "visual"):
+        if not is_missing and not (scope.source.compiler.discard_visual and shape.role == "visual"):
             link.shapes.append(shape)
 
     def _site(self, part: Part, link: Link) -> None:

@@ -10,7 +10,7 @@ from ...model.description import Shape
 from ...model.solids import moments_per_mass, volume
 from ..xml import Element
 from .pose import Pose, Vector, compose, direction, from_z, norm, orientation
-from .source import Compiler, Source
+from .source import Compiler
 
 SIZES = {"plane": 0, "sphere": 1, "capsule": 2, "cylinder": 2, "box": 3, "ellipsoid": 3}
 KINDS = (*SIZES, "mesh", "hfield", "sdf")
@@ -59,16 +59,6 @@ def shape_of(element: Element, frame: Pose, compiler: Compiler) -> Shape:
         friction=tuple(friction[:given]) + SLIDING_TURNING_ROLLING[given:],
         contact=_contact(element),
     )
-
-
-def field_size(element: Element, source: Source) -> tuple[float, ...]:
-    """Half extents of the box that MuJoCo takes for the matter of a height field."""
-    wanted = element.get("hfield", "")
-    for asset in source.items("asset"):
-        if asset.tag == "hfield" and asset.get("name", "") == wanted:
-            x, y, above, below = asset.floats("size", 4, (0.0,) * 4)
-            return x, y, above / 4 + below / 2
-    raise element.error(f'<geom> refers to the height field "{wanted}", which is not in <asset>')
 
 
 def _contact(element: Element) -> dict:

@@ -41,9 +41,23 @@ def mesh_shape(
             report.ignores("missing mesh, and its mass" if wants_matter else "missing mesh")
             return None
         shape.mesh, shape.reference = str(path), ""
+    _settle_corners(builder, asset, shape)
     if not wants_matter or element.number("mass", 1.0) == 0 or element.number("density", 1.0) == 0:
         return shape, None
     return shape, _matter(builder, element, asset, shape)
+
+
+def _settle_corners(builder: Any, asset: Element, shape: Shape) -> None:
+    """Corners that only this asset knows: written in the file, or with an origin of their own. Others are read for contact."""
+    moves = any(asset.floats("refpos", 3, ORIGIN)) or tuple(asset.floats("refquat", 4, NO_TURN)) != NO_TURN
+    if shape.role == "visual" or not ("vertex" in asset.attributes or (moves and shape.mesh)):
+        return
+    from ..hull import hull_corners, reduced
+
+    corners = _written(asset)[0] if "vertex" in asset.attributes else builder.meshes.load(shape.mesh).vertices
+    turn = rotation(unit(asset.floats("refquat", 4, NO_TURN)))
+    corners = (corners - np.array(asset.floats("refpos", 3, ORIGIN))) @ turn
+    shape.pieces = [reduced(hull_corners(corners, asset.get("name", "")))[0]]
 
 
 def _asset(element: Element, scope: Any) -> Element:

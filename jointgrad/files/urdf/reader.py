@@ -25,6 +25,7 @@ from .quantities import (
     turned,
     unlimited,
 )
+from .srdf import disabled_pairs, srdf_beside
 from .tree import KINDS, SCALAR, check_mimics, check_tree, elements_by_name, end_of, join_to_world
 
 READ = {
@@ -58,6 +59,7 @@ def load_urdf(
     missing_meshes: str = "error",
     base: str | None = None,
     actuators: bool = True,
+    srdf: Any = None,
 ) -> Description:
     """The robot of a URDF file: a path, an open file, or the text itself.
 
@@ -65,7 +67,8 @@ def load_urdf(
     above the file and in the packages of ROS (files/packages.py). A mesh that is there is named by its path, one that is not has
     none, and none is opened. A collision mesh that is nowhere is an error, or, with missing_meshes="skip", one line of the warning
     that tells what was not read. `base` is "fixed" (default) or "free". Every movable joint of one degree of freedom that mimics
-    no other gets a torque actuator of its name.
+    no other gets a torque actuator of its name. Links that an SRDF file keeps apart do not touch: `srdf` is its path or text;
+    None takes the file of the same name beside the URDF, if there is one, and False none.
     """
     if missing_meshes not in ("error", "skip"):
         raise ModelError(f'missing_meshes is "error" or "skip", but got {missing_meshes!r}')
@@ -74,7 +77,11 @@ def load_urdf(
     root = parse(source)
     if root.tag != "robot":
         raise root.error(f"this is not URDF: the outermost element is <{root.tag}>, not <robot>")
-    return _Reader(root, roots_of(source, search_roots), missing_meshes).robot(base, actuators)
+    robot = _Reader(root, roots_of(source, search_roots), missing_meshes).robot(base, actuators)
+    beside = srdf_beside(source) if srdf is None else srdf
+    if beside:
+        robot.constraints += disabled_pairs(beside, robot)
+    return robot
 
 
 class _Reader:

@@ -10,36 +10,12 @@ from .....algebra.vector import cross, dot, transposed_times
 from .....compiler.elementary import maximum, safe_norm
 from .....compiler.kernel import accumulate, any_above, kernel, sweep
 from .....compiler.trace import traced
-from .....model.arrays import PAIR_KINDS
 from ...operators import zero
-from .pairs import (
-    box_box_pairs,
-    box_box_pairs_adjoint,
-    box_capsule_pairs,
-    box_capsule_pairs_adjoint,
-    box_plane_pairs,
-    box_plane_pairs_adjoint,
-    box_sphere_pairs,
-    box_sphere_pairs_adjoint,
-    capsule_capsule_pairs,
-    capsule_capsule_pairs_adjoint,
-    capsule_plane_pairs,
-    capsule_plane_pairs_adjoint,
-    capsule_sphere_pairs,
-    capsule_sphere_pairs_adjoint,
-    reach_of,
-    sphere_plane_pairs,
-    sphere_plane_pairs_adjoint,
-    sphere_sphere_pairs,
-    sphere_sphere_pairs_adjoint,
-)
+from .near import reach_of
+from .pairs import search, search_adjoint
 
 READS = ("work.pose", "assembly.shape", "params.shape_size", "params.pair_margin")
-WRITES = ("touch.shape", "touch.extent", "touch.point", "touch.normal", "touch.gap", "touch.feature")
-
-(
-    SPHERE_PLANE, CAPSULE_PLANE, BOX_PLANE, SPHERE_SPHERE, CAPSULE_SPHERE, CAPSULE_CAPSULE, BOX_SPHERE, BOX_CAPSULE, BOX_BOX,
-) = range(len(PAIR_KINDS))  # fmt: skip
+WRITES = ("touch.shape", "touch.extent", "touch.point", "touch.normal", "touch.gap", "touch.feature", "touch.geometry")
 
 
 @traced
@@ -101,28 +77,6 @@ def trees_may_touch(frame, run, margin):
     return any_above(overlap, 0.0)
 
 
-@sweep
-def search(frame, kind):
-    if kind == SPHERE_PLANE:
-        sphere_plane_pairs(frame)
-    elif kind == CAPSULE_PLANE:
-        capsule_plane_pairs(frame)
-    elif kind == BOX_PLANE:
-        box_plane_pairs(frame)
-    elif kind == SPHERE_SPHERE:
-        sphere_sphere_pairs(frame)
-    elif kind == CAPSULE_SPHERE:
-        capsule_sphere_pairs(frame)
-    elif kind == CAPSULE_CAPSULE:
-        capsule_capsule_pairs(frame)
-    elif kind == BOX_SPHERE:
-        box_sphere_pairs(frame)
-    elif kind == BOX_CAPSULE:
-        box_capsule_pairs(frame)
-    else:
-        box_box_pairs(frame)
-
-
 @kernel
 def detection(frame):
     tree, touch = frame.tree, frame.touch
@@ -146,28 +100,6 @@ def on_body(pose, reference, shape, force):
     turn = add(force[:3], cross(sub(shape[9:], pose[9:]), force[3:]))
     local = (*transposed_times(pose[:9], turn), *transposed_times(pose[:9], force[3:]))
     return (*add(force[:3], cross(arm, force[3:])), *force[3:]), local
-
-
-@sweep
-def search_adjoint(frame, bar, kind):
-    if kind == SPHERE_PLANE:
-        sphere_plane_pairs_adjoint(frame, bar)
-    elif kind == CAPSULE_PLANE:
-        capsule_plane_pairs_adjoint(frame, bar)
-    elif kind == BOX_PLANE:
-        box_plane_pairs_adjoint(frame, bar)
-    elif kind == SPHERE_SPHERE:
-        sphere_sphere_pairs_adjoint(frame, bar)
-    elif kind == CAPSULE_SPHERE:
-        capsule_sphere_pairs_adjoint(frame, bar)
-    elif kind == CAPSULE_CAPSULE:
-        capsule_capsule_pairs_adjoint(frame, bar)
-    elif kind == BOX_SPHERE:
-        box_sphere_pairs_adjoint(frame, bar)
-    elif kind == BOX_CAPSULE:
-        box_capsule_pairs_adjoint(frame, bar)
-    else:
-        box_box_pairs_adjoint(frame, bar)
 
 
 @kernel

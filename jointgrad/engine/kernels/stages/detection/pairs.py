@@ -1,14 +1,17 @@
-"""The loops over pairs of shapes, a kernel for each kind of pair: compiled only for robots that have it.
+"""The loops over pairs of shapes, one kernel and its reverse for every function of the table (model/pair_table.py), made from
+three forms: compiled only for robots that have such a pair.
 
 A kernel goes through the pairs first..last of a run, leaves out those whose shapes are far apart in every lane, and
 notes every candidate point that is near in some lane. Its reverse works on one point that was noted, `touch.first`.
 """
 
-from .....algebra.spatial import sub
-from .....algebra.vector import column, dot
-from .....compiler.kernel import accumulate, any_above, inlined, kernel, sweep
+from types import FunctionType
+from typing import Any
+
+from .....compiler.kernel import Kernel, Sweep, inlined, lanes_of, sweep
 from .....compiler.trace import traced
-from .....model.arrays import BOX, CAPSULE, PLANE
+from .....model.pair_table import PAIR_KINDS, POINTS
+from . import boxes, capsules, points, rounds
 from .boxes import (
     box_box_clip,
     box_box_clip_adjoint,
@@ -16,290 +19,132 @@ from .boxes import (
     box_box_corner_adjoint,
     box_box_edge,
     box_box_edge_adjoint,
-    box_box_features,
     box_capsule,
     box_capsule_adjoint,
     box_capsule_features,
-    box_sphere,
-    box_sphere_adjoint,
 )
-from .capsules import (
-    capsule_capsule,
-    capsule_capsule_adjoint,
-    capsule_plane,
-    capsule_plane_adjoint,
-    capsule_sphere,
-    capsule_sphere_adjoint,
-)
-from .points import (
-    box_plane,
-    box_plane_adjoint,
-    sphere_plane,
-    sphere_plane_adjoint,
-    sphere_sphere,
-    sphere_sphere_adjoint,
-)
+from .convex import convex_contact, convex_contact_adjoint
+from .convex_pairs import convex_search, form_of
+from .near import bars_of, give_back, may_touch, may_touch_plane, note, shapes_of
+from .rounds import corner_row, floor_of, higher, looking_down, mesh_plane, mesh_plane_adjoint, nothing_found, outer
+from .terrain import terrain_search
 
-# near and far ------------------------------------------------------------------------------------------------------------
+# what the table gives in place of these, in the forms and parts below
+NEAR: Any = None
+SEARCH: Any = None
+CONTACT: Any = None
+REVERSE: Any = None
+OPERATOR: Any = None
+OPERATOR_ADJOINT: Any = None
+PARTS = 0
+
+# the three forms: names in capitals stand for what the table gives ---------------------------------------------------------
 
 
-@traced
-def short_reach(a):
-    """Radius of a sphere."""
-    return a[0]
+def simple(frame):
+    """Points that need no search."""
+    touch = frame.touch
+    for p in range(touch.first, touch.last):
+        if NEAR(frame, p):
+            for part in range(PARTS):
+                A, a, B, b = shapes_of(frame, p)
+                note(frame, p, part, CONTACT(A, a, B, b, part))
 
 
-@traced
-def capsule_reach(a):
-    return a[0] + a[1]
+def simple_adjoint(frame, bar):
+    i = frame.touch.first
+    A, a, B, b = shapes_of(frame, frame.touch.pair[i])
+    give_back(frame, bar, i, REVERSE(A, a, B, b, frame.touch.part[i], bars_of(bar, i)))
 
 
-@traced
-def box_reach(a):
-    """At most the sum of the half extents."""
-    return a[0] + a[1] + a[2]
+def featured(frame):
+    """A search in packs finds seven numbers for all points of a pair."""
+    touch = frame.touch
+    for p in range(touch.first, touch.last):
+        if NEAR(frame, p):
+            A, a, B, b = shapes_of(frame, p)
+            features = SEARCH(A, a, B, b)
+            for part in range(PARTS):
+                i = note(frame, p, part, CONTACT(A, a, B, b, features, part))
+                if i >= 0:
+                    touch.feature[i] = features
 
 
-EVERYWHERE = 1e100  # reach of a plane, m: its square is a number still
+def featured_adjoint(frame, bar):
+    i, touch = frame.touch.first, frame.touch
+    A, a, B, b = shapes_of(frame, touch.pair[i])
+    give_back(frame, bar, i, REVERSE(A, a, B, b, touch.feature[i], touch.part[i], bars_of(bar, i)))
 
 
-@traced
-def unbounded_reach(a):
-    return EVERYWHERE + a[0]
+def searched(frame):
+    """A search finds a row of geometry for every point, in packs or environment by environment."""
+    touch = frame.touch
+    for p in range(touch.first, touch.last):
+        if NEAR(frame, p):
+            first = touch.n
+            SEARCH(frame, p, first, PARTS)
+            for part in range(PARTS):
+                i = note(frame, p, part, CONTACT(frame, p, touch.geometry[first + part]))
+                if i >= 0:
+                    touch.geometry[i] = touch.geometry[first + part]
+                    touch.feature[i] = digest(touch.geometry[i])
 
 
-@sweep
-def reach_of(frame, i):
-    """How far a shape extends from its own position, or more."""
-    tree, params = frame.tree, frame.params
-    if tree.shape_kind[i] == PLANE:
-        return unbounded_reach(params.shape_size[i])
-    if tree.shape_kind[i] == BOX:
-        return box_reach(params.shape_size[i])
-    if tree.shape_kind[i] == CAPSULE:
-        return capsule_reach(params.shape_size[i])
-    return short_reach(params.shape_size[i])
+def searched_adjoint(frame, bar):
+    i, touch = frame.touch.first, frame.touch
+    give_back(frame, bar, i, REVERSE(frame, touch.pair[i], touch.geometry[i], bars_of(bar, i)))
 
 
-@traced
-def overlap_of_balls(A, reach_a, B, reach_b, margin):
-    way, within = sub(A[9:], B[9:]), reach_a + reach_b + margin
-    return within * within - dot(way, way)
-
-
-@traced
-def overlap_with_plane(A, reach, B, margin):
-    return reach + margin - dot(column(B[:9], 2), sub(A[9:], B[9:]))
-
-
-@sweep
-def may_touch(frame, p):
-    tree, touch = frame.tree, frame.touch
-    a, b = tree.pair_a[p], tree.pair_b[p]
-    overlap = overlap_of_balls(
-        touch.shape[a], reach_of(frame, a), touch.shape[b], reach_of(frame, b),
-        frame.params.pair_margin[tree.pair_row[p]],
-    )  # fmt: skip
-    return any_above(overlap, 0.0)
-
-
-@sweep
-def may_touch_plane(frame, p):
-    tree, touch = frame.tree, frame.touch
-    a, b = tree.pair_a[p], tree.pair_b[p]
-    margin = frame.params.pair_margin[tree.pair_row[p]]
-    return any_above(overlap_with_plane(touch.shape[a], reach_of(frame, a), touch.shape[b], margin), 0.0)
-
-
-# noting points -----------------------------------------------------------------------------------------------------------
-
-
-@traced
-def nearness(margin, gap):
-    return margin - gap
-
-
-@sweep
-def note(frame, p, part, contact):
-    """Keep a point that is near in some lane; where it is kept, or -1."""
-    tree, touch = frame.tree, frame.touch
-    point, normal, gap = contact
-    i = touch.n
-    if not any_above(nearness(frame.params.pair_margin[tree.pair_row[p]], gap), 0.0):
-        return -1
-    if i >= tree.most_touches:
-        touch.is_full = 1
-        return -1
-    touch.pair[i], touch.part[i] = p, part
-    touch.point[i], touch.normal[i], touch.gap[i] = point, normal, gap
-    touch.n = i + 1
-    return i
+# parts of a pair, by number ------------------------------------------------------------------------------------------------
 
 
 @inlined
-def shapes_of(frame, p):
-    """Pose and size of one shape of a pair, then of the other, as operators take them."""
-    tree, params, touch = frame.tree, frame.params, frame.touch
-    a, b = tree.pair_a[p], tree.pair_b[p]
-    return touch.shape[a], params.shape_size[a], touch.shape[b], params.shape_size[b]
-
-
-@inlined
-def bars_of(bar, i):
-    """What an operator's reverse is given."""
-    return bar.touch.point[i], bar.touch.normal[i], bar.touch.gap[i]
-
-
-@sweep
-def give_back(frame, bar, i, bars):
-    tree, touch = frame.tree, frame.touch
-    A_bar, B_bar, a_bar, b_bar = bars
-    a, b = tree.pair_a[touch.pair[i]], tree.pair_b[touch.pair[i]]
-    accumulate(bar.touch.shape, a, A_bar)
-    accumulate(bar.touch.shape, b, B_bar)
-    accumulate(bar.params.shape_size, a, a_bar)
-    accumulate(bar.params.shape_size, b, b_bar)
-
-
-@sweep
 def sign_of(bit):
     return 1.0 if bit != 0 else -1.0
 
 
-# kinds of pairs ----------------------------------------------------------------------------------------------------------
+@inlined
+def one_part(A, a, B, b, part):
+    return OPERATOR(A, a, B, b)
 
 
-@kernel
-def sphere_plane_pairs(frame):
-    touch = frame.touch
-    for p in range(touch.first, touch.last):
-        if may_touch_plane(frame, p):
-            A, a, B, b = shapes_of(frame, p)
-            note(frame, p, 0, sphere_plane(A, a, B, b))
+@inlined
+def one_part_adjoint(A, a, B, b, part, bars):
+    return OPERATOR_ADJOINT(A, a, B, b, bars)
 
 
-@kernel
-def sphere_plane_pairs_adjoint(frame, bar):
-    touch = frame.touch
-    i = touch.first
-    A, a, B, b = shapes_of(frame, touch.pair[i])
-    bars = sphere_plane_adjoint(A, a, B, b, bars_of(bar, i))
-    give_back(frame, bar, i, bars)
+@inlined
+def two_parts(A, a, B, b, part):
+    return OPERATOR(A, a, B, b, sign_of(part))
 
 
-@kernel
-def capsule_plane_pairs(frame):
-    touch = frame.touch
-    for p in range(touch.first, touch.last):
-        if may_touch_plane(frame, p):
-            for part in range(2):
-                A, a, B, b = shapes_of(frame, p)
-                contact = capsule_plane(A, a, B, b, sign_of(part))
-                note(frame, p, part, contact)
+@inlined
+def two_parts_adjoint(A, a, B, b, part, bars):
+    return OPERATOR_ADJOINT(A, a, B, b, sign_of(part), bars)
 
 
-@kernel
-def capsule_plane_pairs_adjoint(frame, bar):
-    touch = frame.touch
-    i = touch.first
-    A, a, B, b = shapes_of(frame, touch.pair[i])
-    bars = capsule_plane_adjoint(A, a, B, b, sign_of(touch.part[i]), bars_of(bar, i))
-    give_back(frame, bar, i, bars)
+@inlined
+def eight_parts(A, a, B, b, part):
+    return OPERATOR(A, a, B, b, sign_of(part & 1), sign_of(part & 2), sign_of(part & 4))
 
 
-@kernel
-def box_plane_pairs(frame):
-    touch = frame.touch
-    for p in range(touch.first, touch.last):
-        if may_touch_plane(frame, p):
-            for part in range(8):
-                A, a, B, b = shapes_of(frame, p)
-                contact = box_plane(A, a, B, b, sign_of(part & 1), sign_of(part & 2), sign_of(part & 4))
-                note(frame, p, part, contact)
+@inlined
+def eight_parts_adjoint(A, a, B, b, part, bars):
+    return OPERATOR_ADJOINT(A, a, B, b, sign_of(part & 1), sign_of(part & 2), sign_of(part & 4), bars)
 
 
-@kernel
-def box_plane_pairs_adjoint(frame, bar):
-    touch = frame.touch
-    i = touch.first
-    part = touch.part[i]
-    A, a, B, b = shapes_of(frame, touch.pair[i])
-    bars = box_plane_adjoint(A, a, B, b, sign_of(part & 1), sign_of(part & 2), sign_of(part & 4), bars_of(bar, i))
-    give_back(frame, bar, i, bars)
+# of a cylinder: which end (0: the lower), and where on its rim
+RIM_ENDS, RIM_COSINES, RIM_SINES = (1.0, -1.0, 0.0, 0.0, 0.0), (1.0, 1.0, 0.0, 0.0, -1.0), (0.0, 0.0, 1.0, -1.0, 0.0)
 
 
-@kernel
-def sphere_sphere_pairs(frame):
-    touch = frame.touch
-    for p in range(touch.first, touch.last):
-        if may_touch(frame, p):
-            A, a, B, b = shapes_of(frame, p)
-            note(frame, p, 0, sphere_sphere(A, a, B, b))
+@inlined
+def rim_parts(A, a, B, b, part):
+    return OPERATOR(A, a, B, b, RIM_ENDS[part], RIM_COSINES[part], RIM_SINES[part])
 
 
-@kernel
-def sphere_sphere_pairs_adjoint(frame, bar):
-    touch = frame.touch
-    i = touch.first
-    A, a, B, b = shapes_of(frame, touch.pair[i])
-    bars = sphere_sphere_adjoint(A, a, B, b, bars_of(bar, i))
-    give_back(frame, bar, i, bars)
-
-
-@kernel
-def capsule_sphere_pairs(frame):
-    touch = frame.touch
-    for p in range(touch.first, touch.last):
-        if may_touch(frame, p):
-            A, a, B, b = shapes_of(frame, p)
-            note(frame, p, 0, capsule_sphere(A, a, B, b))
-
-
-@kernel
-def capsule_sphere_pairs_adjoint(frame, bar):
-    touch = frame.touch
-    i = touch.first
-    A, a, B, b = shapes_of(frame, touch.pair[i])
-    bars = capsule_sphere_adjoint(A, a, B, b, bars_of(bar, i))
-    give_back(frame, bar, i, bars)
-
-
-@kernel
-def capsule_capsule_pairs(frame):
-    touch = frame.touch
-    for p in range(touch.first, touch.last):
-        if may_touch(frame, p):
-            for part in range(2):
-                A, a, B, b = shapes_of(frame, p)
-                contact = capsule_capsule(A, a, B, b, sign_of(part))
-                note(frame, p, part, contact)
-
-
-@kernel
-def capsule_capsule_pairs_adjoint(frame, bar):
-    touch = frame.touch
-    i = touch.first
-    A, a, B, b = shapes_of(frame, touch.pair[i])
-    bars = capsule_capsule_adjoint(A, a, B, b, sign_of(touch.part[i]), bars_of(bar, i))
-    give_back(frame, bar, i, bars)
-
-
-@kernel
-def box_sphere_pairs(frame):
-    touch = frame.touch
-    for p in range(touch.first, touch.last):
-        if may_touch(frame, p):
-            A, a, B, b = shapes_of(frame, p)
-            note(frame, p, 0, box_sphere(A, a, B, b))
-
-
-@kernel
-def box_sphere_pairs_adjoint(frame, bar):
-    touch = frame.touch
-    i = touch.first
-    A, a, B, b = shapes_of(frame, touch.pair[i])
-    bars = box_sphere_adjoint(A, a, B, b, bars_of(bar, i))
-    give_back(frame, bar, i, bars)
+@inlined
+def rim_parts_adjoint(A, a, B, b, part, bars):
+    return OPERATOR_ADJOINT(A, a, B, b, RIM_ENDS[part], RIM_COSINES[part], RIM_SINES[part], bars)
 
 
 @traced
@@ -307,26 +152,26 @@ def seven(features):
     return (*features, *(0.0,) * (7 - len(features)))
 
 
-@kernel
-def box_capsule_pairs(frame):
-    touch = frame.touch
-    for p in range(touch.first, touch.last):
-        if may_touch(frame, p):
-            A, a, B, b = shapes_of(frame, p)
-            features = seven(box_capsule_features(A, a, B, b))
-            for part in range(2):
-                i = note(frame, p, part, box_capsule(A, a, B, b, features[:6], sign_of(part)))
-                if i >= 0:
-                    touch.feature[i] = features
+@traced
+def digest(row):
+    """Seven numbers of a row of geometry that tell its features from others."""
+    sums = [sum((k + 1.0) * x for k, x in enumerate(row[first : first + 9])) for first in (3, 12)]
+    return (*row[:3], *sums, 0.0 * row[0], 0.0 * row[0])
 
 
-@kernel
-def box_capsule_pairs_adjoint(frame, bar):
-    touch = frame.touch
-    i = touch.first
-    A, a, B, b = shapes_of(frame, touch.pair[i])
-    bars = box_capsule_adjoint(A, a, B, b, touch.feature[i][:6], sign_of(touch.part[i]), bars_of(bar, i))
-    give_back(frame, bar, i, bars)
+@sweep
+def box_capsule_search(A, a, B, b):
+    return seven(box_capsule_features(A, a, B, b))
+
+
+@inlined
+def box_capsule_part(A, a, B, b, features, part):
+    return box_capsule(A, a, B, b, features[:6], sign_of(part))
+
+
+@inlined
+def box_capsule_part_adjoint(A, a, B, b, features, part, bars):
+    return box_capsule_adjoint(A, a, B, b, features[:6], sign_of(part), bars)
 
 
 # parts of two boxes: where the four edges of the incident face enter the reference face, where they leave it, the four
@@ -355,30 +200,143 @@ def box_box_part(A, a, B, b, features, part):
     return box_box_edge(A, a, B, b, features)
 
 
-@kernel
-def box_box_pairs(frame):
-    touch = frame.touch
-    for p in range(touch.first, touch.last):
-        if may_touch(frame, p):
-            A, a, B, b = shapes_of(frame, p)
-            features = box_box_features(A, a, B, b)
-            for part in range(CROSSING + 1):
-                i = note(frame, p, part, box_box_part(A, a, B, b, features, part))
-                if i >= 0:
-                    touch.feature[i] = features
-
-
-@kernel
-def box_box_pairs_adjoint(frame, bar):
-    touch = frame.touch
-    i = touch.first
-    part, features, bars = touch.part[i], touch.feature[i], bars_of(bar, i)
-    A, a, B, b = shapes_of(frame, touch.pair[i])
+@sweep
+def box_box_part_adjoint(A, a, B, b, features, part, bars):
     x, y = round_x(part), round_y(part)
     if part < CORNERS:
-        back = box_box_clip_adjoint(A, a, B, b, features, x, y, -1.0 if part < LEAVES else 1.0, bars)
-    elif part < CROSSING:
-        back = box_box_corner_adjoint(A, a, B, b, features, x, y, bars)
-    else:
-        back = box_box_edge_adjoint(A, a, B, b, features, bars)
-    give_back(frame, bar, i, back)
+        return box_box_clip_adjoint(A, a, B, b, features, x, y, -1.0 if part < LEAVES else 1.0, bars)
+    if part < CROSSING:
+        return box_box_corner_adjoint(A, a, B, b, features, x, y, bars)
+    return box_box_edge_adjoint(A, a, B, b, features, bars)
+
+
+@sweep
+def mesh_plane_search(frame, p, first, parts):
+    """Corners of a mesh that lie on a plane: the deepest, and the outermost of those next to it."""
+    tree, touch = frame.tree, frame.touch
+    A, a, B, b = shapes_of(frame, p)
+    at, count = tree.shape_data[tree.pair_a[p]], tree.shape_rows[tree.pair_a[p]]
+    views, found = looking_down(A, a, B), nothing_found(a[0])
+    deepest = found[4][3]
+    for i in range(count):
+        corner = tree.number[at + 3 * i], tree.number[at + 3 * i + 1], tree.number[at + 3 * i + 2]
+        deepest = higher(deepest, corner, views[0])
+    floor = floor_of(deepest, a, tree.number[at - 1])
+    for i in range(count):
+        corner = tree.number[at + 3 * i], tree.number[at + 3 * i + 1], tree.number[at + 3 * i + 2]
+        found = outer(found, corner, views, floor)
+    others = found[:4]
+    touch.geometry[first] = corner_row(found[0], others, 0.0)
+    touch.geometry[first + 1] = corner_row(found[1], others, 0.0)
+    touch.geometry[first + 2] = corner_row(found[2], others, 0.0)
+    touch.geometry[first + 3] = corner_row(found[3], others, 0.0)
+    touch.geometry[first + 4] = corner_row(found[4], others, 1.0)
+
+
+@inlined
+def mesh_plane_part(frame, p, row):
+    A, a, B, b = shapes_of(frame, p)
+    return mesh_plane(A, a, B, b, row)
+
+
+@inlined
+def mesh_plane_part_adjoint(frame, p, row, bars):
+    A, a, B, b = shapes_of(frame, p)
+    return mesh_plane_adjoint(A, a, B, b, row, bars)
+
+
+@sweep
+def convex_pair_search(frame, p, first, parts):
+    for lane in range(lanes_of(frame.touch.shape)):
+        convex_search(frame, p, first, parts, lane)
+
+
+@sweep
+def terrain_pair_search(frame, p, first, parts):
+    for lane in range(lanes_of(frame.touch.shape)):
+        terrain_search(frame, p, first, parts, lane)
+
+
+@inlined
+def convex_part(frame, p, row):
+    tree = frame.tree
+    A, a, B, b = shapes_of(frame, p)
+    forms = form_of(tree.shape_kind[tree.pair_a[p]]), form_of(tree.shape_kind[tree.pair_b[p]])
+    return convex_contact(A, a, B, b, forms[0], forms[1], row)
+
+
+@inlined
+def convex_part_adjoint(frame, p, row, bars):
+    tree = frame.tree
+    A, a, B, b = shapes_of(frame, p)
+    forms = form_of(tree.shape_kind[tree.pair_a[p]]), form_of(tree.shape_kind[tree.pair_b[p]])
+    return convex_contact_adjoint(A, a, B, b, forms[0], forms[1], row, bars)
+
+
+@sweep
+def anywhere(frame, p):
+    """A terrain is looked at cell by cell."""
+    return True
+
+
+# the table ---------------------------------------------------------------------------------------------------------------
+
+
+def bound(function, name, **names):
+    """The same function with names of its own for what stands in capitals."""
+    made = FunctionType(function.__code__, {**function.__globals__, **names}, name)
+    made.__qualname__, made.__doc__ = name, function.__doc__
+    return made
+
+
+def parted(form, module, name):
+    """The parts of a pair whose operator takes them by number, and their reverse."""
+    operators = {"OPERATOR": getattr(module, name), "OPERATOR_ADJOINT": getattr(module, f"{name}_adjoint")}
+    return tuple(type(f)(bound(f.fn, f"{name}_{f.__name__}", **operators)) for f in form)
+
+
+ONE, TWO, EIGHT = (one_part, one_part_adjoint), (two_parts, two_parts_adjoint), (eight_parts, eight_parts_adjoint)
+RIMS = rim_parts, rim_parts_adjoint
+SIMPLE, FEATURED, SEARCHED = (simple, simple_adjoint), (featured, featured_adjoint), (searched, searched_adjoint)
+# form of the loop, which pairs are near, the search if there is one, the parts and their reverse
+FUNCTIONS = {
+    "sphere_plane": (SIMPLE, may_touch_plane, None, parted(ONE, points, "sphere_plane")),
+    "capsule_plane": (SIMPLE, may_touch_plane, None, parted(TWO, capsules, "capsule_plane")),
+    "box_plane": (SIMPLE, may_touch_plane, None, parted(EIGHT, points, "box_plane")),
+    "sphere_sphere": (SIMPLE, may_touch, None, parted(ONE, points, "sphere_sphere")),
+    "capsule_sphere": (SIMPLE, may_touch, None, parted(ONE, capsules, "capsule_sphere")),
+    "capsule_capsule": (SIMPLE, may_touch, None, parted(TWO, capsules, "capsule_capsule")),
+    "box_sphere": (SIMPLE, may_touch, None, parted(ONE, boxes, "box_sphere")),
+    "box_capsule": (FEATURED, may_touch, box_capsule_search, (box_capsule_part, box_capsule_part_adjoint)),
+    "box_box": (FEATURED, may_touch, boxes.box_box_features, (box_box_part, box_box_part_adjoint)),
+    "cylinder_plane": (SIMPLE, may_touch_plane, None, parted(RIMS, rounds, "cylinder_plane")),
+    "ellipsoid_plane": (SIMPLE, may_touch_plane, None, parted(ONE, rounds, "ellipsoid_plane")),
+    "mesh_plane": (SEARCHED, may_touch_plane, mesh_plane_search, (mesh_plane_part, mesh_plane_part_adjoint)),
+    "convex": (SEARCHED, may_touch, convex_pair_search, (convex_part, convex_part_adjoint)),
+    "terrain": (SEARCHED, anywhere, terrain_pair_search, (convex_part, convex_part_adjoint)),
+}
+
+
+def kernels_of(name):
+    """A kernel and its reverse."""
+    (forward, back), near, search, (contact, reverse) = FUNCTIONS[name]
+    names = {"NEAR": near, "PARTS": POINTS[name], "SEARCH": search, "CONTACT": contact, "REVERSE": reverse}
+    made = (bound(forward, f"{name}_pairs", **names), bound(back, f"{name}_pairs_adjoint", **names))
+    return tuple(Kernel(function) for function in made)
+
+
+KERNELS = {k.__name__: k for name in PAIR_KINDS for k in kernels_of(name)}
+
+
+def dispatch(name, arguments, suffix):
+    """A sweep that calls the kernel of a kind of pair."""
+    lines = [f"def {name}({arguments}, kind):"]
+    for number, kind in enumerate(PAIR_KINDS):
+        lines += [f"    {'el' if number else ''}if kind == {number}:", f"        {kind}_pairs{suffix}({arguments})"]
+    scope = {"__name__": __name__, **KERNELS}
+    exec("\n".join(lines), scope)
+    return Sweep(scope[name])
+
+
+search = dispatch("search", "frame", "")
+search_adjoint = dispatch("search_adjoint", "frame, bar", "_adjoint")
