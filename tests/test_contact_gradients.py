@@ -641,13 +641,15 @@ def mutations() -> list[tuple[str, str]]:
     for stage in REVERSES:
         module = importlib.import_module(f"jointgrad.engine.kernels.stages.{stage}")
         found |= operators_below(getattr(module, f"{stage}_adjoint").fn, set())
-    # loads are called only where forces are asked for: test_contact_outputs.py holds them against differences
-    elsewhere = ("articulated", "loads")
+    # wrenches are called only where forces are asked for: test_contact_outputs.py holds them against differences
+    # those of the convex law where that is asked for: test_implicit_gradients.py does
+    elsewhere = ("articulated", "wrenches", "contact.implicit", "contact.bounces", "joint_space", "newton")
+    convex = ("bouncing_compliance_adjoint", "turning_lightness")
     # and those of bounds that are zero only there: test_gradients_at_zero.py holds them against closed forms
     at_zero = ("closed_pyramid_reverse", "closed_rows_reverse", "closed_spin_reverse")
     # which end of a range is meant: the reverse of a stop only asks on which side of it the joint is
     ends = ("both_ends", "low_end", "high_end")
-    without = (*WITHOUT_ARITHMETIC, *at_zero, *ends)
+    without = (*WITHOUT_ARITHMETIC, *at_zero, *ends, *convex)
     return sorted((m, n) for m, n in found if n not in without and not any(word in m for word in elsewhere))
 
 

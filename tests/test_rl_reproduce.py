@@ -59,7 +59,9 @@ def test_rivals_learn_the_same_task():
     pytest.importorskip("stable_baselines3")
     run = learned.Run("pendulum", "SAC (SB3)", 0, 60, {"links": 1})
     found = learned.outcome(run, None, lambda text: None)
-    assert found["env_steps"] >= 60 and len(found["curve"]) == learned.SAVES and np.isfinite(found["final"])
+    assert found["env_steps"] == 60 and len(found["curve"]) == learned.SAVES and np.isfinite(found["final"])
+    run = learned.Run("pendulum", "PPO (SB3)", 0, 600, {"links": 1})
+    assert learned.outcome(run, None, lambda text: None)["env_steps"] == 1024
 
 
 def test_an_ant_in_mujoco_earns_by_standing():

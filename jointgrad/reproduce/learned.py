@@ -112,7 +112,7 @@ def _rival(run: Run) -> dict[str, Any]:
     environments = StableBaselinesEnvironments(run.task, count, threads=1, max_episode_steps=task.limit, **options)
     common: dict[str, Any] = {"seed": run.seed, "device": "cpu", "policy_kwargs": {"net_arch": [128, 128]}}
     if is_ppo:
-        model: Any = sb3.PPO("MlpPolicy", environments, n_steps=256, **common)
+        model: Any = sb3.PPO("MlpPolicy", environments, n_steps=128, **common)
     else:
         model = sb3.SAC("MlpPolicy", environments, learning_starts=500, batch_size=128, **common)
 
@@ -120,8 +120,10 @@ def _rival(run: Run) -> dict[str, Any]:
         return model.predict(seen.astype(np.float32), deterministic=True)[0].astype(np.float64)
 
     curve, began, busy = [], time.perf_counter(), time.process_time()
-    for k in range(1, SAVES + 1):
-        model.learn(max(1, k * run.steps // SAVES - model.num_timesteps), reset_num_timesteps=False)
+    while model.num_timesteps < run.steps:
+        left = run.steps - model.num_timesteps
+        # PPO goes on to the end of its own horizon: by 511 actions more than asked for, at most
+        model.learn(min(max(1, run.steps // SAVES), left), reset_num_timesteps=False)
         found = float(episodes(task, act, run.episodes, JUDGED + 1).returns.mean())
         curve.append((model.num_timesteps, time.process_time() - busy, found))
     last = episodes(task, act, run.episodes, JUDGED)
