@@ -25,11 +25,13 @@ from .model.errors import InputError
 
 
 class Motion(NamedTuple):
-    """q (T+1, batch, nq), qd (T+1, batch, nv) and named outputs (T+1, batch, n_links, ...) of a rollout."""
+    """q (T+1, batch, nq), qd (T+1, batch, nv) and named outputs (T+1, batch, n_links, ...) of a rollout; further state
+    (T+1, batch, n_more) where the model has any."""
 
     q: jax.Array
     qd: jax.Array
     outputs: Mapping[str, jax.Array]
+    more: jax.Array | None = None
 
 
 def step(
@@ -42,16 +44,16 @@ def step(
     params: Mapping[str, Any] | None = None,
     threads: int | None = None,
     on_nan: str = "raise",
-) -> tuple[jax.Array, jax.Array]:
-    """q and qd one time step on.
+    more: Any = None,
+) -> tuple[jax.Array, ...]:
+    """q and qd one time step on; and more, further state (batch, n_more), where the model has any.
 
     q (batch, nq), qd (batch, nv), u (batch, nu), force (batch, n_links, 6) as MuJoCo's xfrc_applied; or all without batch.
     params maps names of the model's parameters to arrays, with a leading batch axis for a value per environment.
     """
-    given = _given(model, q, qd, u, force, params)
+    given = _given(model, q, qd, u, force, params, more)
     call = checked_call(model, _shapes(given), is_step=True, threads=threads, on_nan=on_nan)
-    q_next, qd_next = _motion(call, tuple(given.values()))
-    return q_next, qd_next
+    return tuple(_motion(call, tuple(given.values())))
 
 
 def rollout(
@@ -72,6 +74,7 @@ def rollout(
     threads: int | None = None,
     on_nan: str = "raise",
     gradient: Meaning = EXACT,
+    more: Any = None,
 ) -> Motion:
     """Many steps under controls u (T, batch, nu), each held over `hold` steps, or without for `steps` steps.
 
@@ -82,13 +85,14 @@ def rollout(
     """
     if checked_hold(hold, steps, u is not None) > 1:
         u = jnp.repeat(u, hold, axis=0)
-    given = _given(model, q, qd, u, force, params)
+    given = _given(model, q, qd, u, force, params, more)
     call = checked_call(
         model, _shapes(given), steps=steps, outputs=outputs, links=links, outputs_at=outputs_at, only_last=only_last,
         memory=memory, threads=threads, on_nan=on_nan, gradient=gradient,
     )  # fmt: skip
     found = _motion(call, tuple(given.values()))
-    return Motion(found[0], found[1], dict(zip(call.outputs, found[2:], strict=True)))
+    named = dict(zip(call.outputs, found[len(call.state) :], strict=True))
+    return Motion(found[0], found[1], named, found[2] if model.n_more else None)
 
 
 def centre_of_mass(model: Model, motion: Motion, params: Mapping[str, Any] | None = None) -> jax.Array:
@@ -104,7 +108,7 @@ def centre_of_mass(model: Model, motion: Motion, params: Mapping[str, Any] | Non
     return (mass * (place + (turn @ com)[..., 0])).sum(-2) / mass.sum(-2)
 
 
-def _given(model: Model, q: Any, qd: Any, u: Any, force: Any, params: Any) -> dict[str, jax.Array]:
+def _given(model: Model, q: Any, qd: Any, u: Any, force: Any, params: Any, more: Any) -> dict[str, jax.Array]:
     if not isinstance(model, Model):
         raise InputError(f"model must be what World.compile gives, but is {type(model).__name__}")
     if params is not None and not isinstance(params, Mapping):
@@ -116,7 +120,9 @@ def _given(model: Model, q: Any, qd: Any, u: Any, force: Any, params: Any) -> di
             'for float64 call jax.config.update("jax_enable_x64", True) first',
             stacklevel=4,
         )
-    named = {"q": q, "qd": qd, "u": u, "force": force}
+    if more is None and model.n_more:
+        more = jnp.zeros((*jnp.shape(q)[:-1], model.n_more), jnp.asarray(q).dtype)
+    named = {"q": q, "qd": qd, "more": more, "u": u, "force": force}
     given = {name: x for name, x in named.items() if x is not None or name in ("q", "qd")} | params
     return {name: _array(f'params["{name}"]' if name in PARAMS else name, x) for name, x in given.items()}
 
@@ -153,7 +159,7 @@ def _motion_and_residuals(call: Call, arrays: tuple[jax.Array, ...]) -> tuple:
 
 def _motion_adjoint(call: Call, residuals: tuple, bars: tuple[jax.Array, ...]) -> tuple:
     arrays, states = residuals
-    return (_pulled_back(call, arrays, states[:2], bars),)
+    return (_pulled_back(call, arrays, states[: len(call.state)], bars),)
 
 
 _motion.defvjp(_motion_and_residuals, _motion_adjoint)
@@ -202,7 +208,7 @@ def _backward(call: Call, arrays: tuple, states: tuple, bars: tuple) -> tuple[np
         lead = np.broadcast_shapes(lead, *(x.shape[: len(lead)] for x in (*states, *bars)))
         count = math.prod(lead)
         folded = _folded(call, call.inputs, arrays, lead, False, batch)
-        known = _folded(call, call.results[:2], states, lead, True, batch) if states else []
+        known = _folded(call, call.state, states, lead, True, batch) if states else []
         pulls = _folded(call, call.results, bars, lead, True, batch)
         mapped = call.mapped(count).backward(folded, known, pulls, call.inputs)
         parts = [call.unfolded(name, x, count) for name, x in zip(call.inputs, mapped, strict=True)]

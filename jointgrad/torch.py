@@ -31,11 +31,13 @@ REMEMBERED_CALLS = 64
 
 
 class Motion(NamedTuple):
-    """q (T+1, batch, nq), qd (T+1, batch, nv) and named outputs (T+1, batch, n_links, ...) of a rollout."""
+    """q (T+1, batch, nq), qd (T+1, batch, nv) and named outputs (T+1, batch, n_links, ...) of a rollout; further state
+    (T+1, batch, n_more) where the model has any."""
 
     q: Tensor
     qd: Tensor
     outputs: Mapping[str, Tensor]
+    more: Tensor | None = None
 
 
 class Simulator(torch.nn.Module):
@@ -67,26 +69,27 @@ class Simulator(torch.nn.Module):
         u: Tensor | None = None,
         force: Tensor | None = None,
         params: Mapping[str, Tensor] | None = None,
-    ) -> tuple[Tensor, Tensor]:
-        """q and qd one time step on.
+        more: Tensor | None = None,
+    ) -> tuple[Tensor, ...]:
+        """q and qd one time step on; and more, further state (batch, n_more), where the model has any.
 
         q (batch, nq), qd (batch, nv), u (batch, nu), force (batch, n_links, 6) as MuJoCo's xfrc_applied; or all without
         batch. params maps names of the model's parameters to tensors, with a leading batch axis for a value per environment.
         """
         if torch.compiler.is_compiling():
-            return self._forward_outside_the_graph(q, qd, u, force, params)
-        return self._forward(q, qd, u, force, params)
+            return self._forward_outside_the_graph(q, qd, u, force, params, more)
+        return self._forward(q, qd, u, force, params, more)
 
     @torch.compiler.disable
-    def _forward_outside_the_graph(self, *given: Any) -> tuple[Tensor, Tensor]:
+    def _forward_outside_the_graph(self, *given: Any) -> tuple[Tensor, ...]:
         return self._forward(*given)
 
-    def _forward(self, q: Tensor, qd: Tensor, u: Any, force: Any, params: Any) -> tuple[Tensor, Tensor]:
-        names, tensors = self._given(q, qd, u, force, params)
-        q_next, qd_next = _run(self._call(names, tuple(x.shape for x in tensors), is_step=True), tensors)
+    def _forward(self, q: Tensor, qd: Tensor, u: Any, force: Any, params: Any, more: Any) -> tuple[Tensor, ...]:
+        names, tensors = self._given(q, qd, u, force, params, more)
+        found = _run(self._call(names, tuple(x.shape for x in tensors), is_step=True), tensors)
         if q.dtype is not torch.float64 or not q.is_cpu:
-            return q_next.to(q.device, q.dtype), qd_next.to(q.device, q.dtype)
-        return q_next, qd_next
+            return tuple(x.to(q.device, q.dtype) for x in found)
+        return tuple(found)
 
     @torch.compiler.disable
     def rollout(
@@ -105,6 +108,7 @@ class Simulator(torch.nn.Module):
         only_last: bool = False,
         memory: int | str | None = None,
         gradient: Meaning = EXACT,
+        more: Tensor | None = None,
     ) -> Motion:
         """Many steps under controls u (T, batch, nu), each held over `hold` steps, or without for `steps` steps.
 
@@ -114,7 +118,7 @@ class Simulator(torch.nn.Module):
         """
         if checked_hold(hold, steps, u is not None) > 1 and isinstance(u, Tensor):
             u = u.repeat_interleave(hold, 0)
-        names, tensors = self._given(q, qd, u, force, params)
+        names, tensors = self._given(q, qd, u, force, params, more)
         # the call is remembered by what it is asked, which must be of kinds that can be
         named = checked_names("outputs", outputs, OUTPUTS, "output")
         check_flag("only_last", only_last)
@@ -134,7 +138,8 @@ class Simulator(torch.nn.Module):
             gradient=gradient,
         )
         found = [x.to(q.device, q.dtype) for x in _run(call, tensors)]
-        return Motion(found[0], found[1], dict(zip(call.outputs, found[2:], strict=True)))
+        named_outputs = dict(zip(call.outputs, found[len(call.state) :], strict=True))
+        return Motion(found[0], found[1], named_outputs, found[2] if self.model.n_more else None)
 
     def centre_of_mass(self, motion: Motion, params: Mapping[str, Tensor] | None = None) -> Tensor:
         """Of all links together, (T+1, batch, 3), from a motion with the outputs link.position and link.rotation.
@@ -149,9 +154,14 @@ class Simulator(torch.nn.Module):
         mass, com = (known[name].to(place)[..., None] for name in ("link.mass", "link.com"))
         return (mass * (place + (turn @ com)[..., 0])).sum(-2) / mass.sum(-2)
 
-    def _given(self, q: Any, qd: Any, u: Any, force: Any, params: Any) -> tuple[tuple[str, ...], list[Tensor]]:
+    def _given(
+        self, q: Any, qd: Any, u: Any, force: Any, params: Any, more: Any
+    ) -> tuple[tuple[str, ...], list[Tensor]]:
         """Names and tensors of all that was given, in float64 on the CPU."""
         names, tensors = ["q", "qd"], [q, qd]
+        if self.model.n_more:
+            names.append("more")
+            tensors.append(q.new_zeros(*q.shape[:-1], self.model.n_more) if more is None else more)
         for name, x in (("u", u), ("force", force)):
             if x is not None:
                 names.append(name)

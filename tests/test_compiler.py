@@ -149,7 +149,7 @@ def run(name, given, lanes=4, parts=1):
 
 def run_plain(kernel_, given, env):
     """The same kernel as Python, for one environment."""
-    tables = plain_tables(SCHEMA, dict.fromkeys(FIELDS, ROWS), {"tree.n": ROWS, "tree.target": TARGET})
+    tables = plain_tables(SCHEMA, dict.fromkeys(FIELDS, ROWS), {"tree.n": ROWS, "tree.target": TARGET}, {})
     for field, values in given.items():
         table, name = field.split(".")
         rows = values[:, :, 0, env].tolist()

@@ -671,7 +671,7 @@ class PlainStep:
                 if isinstance(rows, list):
                     rows[:] = [tuple(0.0 for _ in r) if isinstance(r, tuple) else 0.0 for r in rows]
         for name in ("q", "qd"):
-            getattr(z.work_bar, f"{name}_next")[:] = case.bars[name][1, env].tolist()
+            getattr(z.next_bar, name)[:] = case.bars[name][1, env].tolist()
         for name in OUTPUTS:
             rows = case.bars[name][0, env].reshape(case.model.n_links, -1).tolist()
             getattr(z.output_bar, name.split(".")[1])[:] = [tuple(row) for row in rows]

@@ -303,7 +303,7 @@ def plain_gradient(case: Case) -> dict[str, np.ndarray]:
     z.call.force = z.call.wants_params = z.call.wants_outputs = 1
     step(z)
     for name in ("q", "qd"):
-        getattr(z.work_bar, f"{name}_next")[:] = case.bars[name][1, 0].tolist()
+        getattr(z.next_bar, name)[:] = case.bars[name][1, 0].tolist()
     for name in OUTPUTS:
         rows = case.bars[name][0, 0].reshape(case.model.n_links, -1).tolist()
         getattr(z.output_bar, name.split(".")[1])[:] = [tuple(row) for row in rows]

@@ -10,7 +10,7 @@ from worlds import kinds_in, tangled
 from jointgrad.compiler.kernel import Kernel, Sweep
 from jointgrad.engine.kernels import pipeline, runge_kutta, step
 from jointgrad.engine.kernels.fields import FIELDS
-from jointgrad.engine.kernels.workspace import BLOCK, SCHEMA, TOUCH, WORK
+from jointgrad.engine.kernels.workspace import BLOCK, NEXT, SCHEMA, TOUCH, WORK
 from jointgrad.engine.run.runtime import address, worker
 from jointgrad.model.pair_table import PAIR_KINDS
 
@@ -89,7 +89,7 @@ def test_forward_changes_exactly_what_it_writes(model, stage):
 
 
 def test_every_field_of_the_workspace_has_one_writer():
-    tables = {"work": WORK, "touch": TOUCH, "block": BLOCK}
+    tables = {"work": WORK, "touch": TOUCH, "block": BLOCK, "next": {name: NEXT[name] for name in ("q", "qd", "more")}}
     written = [
         f
         for stage in (*pipeline.STAGES.values(), *pipeline.ON_REQUEST.values())

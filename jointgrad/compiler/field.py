@@ -78,9 +78,9 @@ class Frame:
         integers: Mapping[str, Any],
         lanes: int,
         parts: int = 1,
-        aliases: Mapping[str, str] | None = None,
+        aliases: Mapping[str, tuple[str, int]] | None = None,
     ) -> None:
-        """`parts` is 2 where every number carries a tangent. An alias names the place where another field begins."""
+        """`parts` is 2 where every number carries a tangent. An alias is another name for the rows of a field from one on."""
         self.schema, self.lanes, self.parts, self.rows = schema, lanes, parts, dict(rows)
         self.offsets: dict[str, int] = {}
         size = 0
@@ -88,8 +88,8 @@ class Frame:
             if field not in (aliases or {}):
                 self.offsets[field] = size
                 size += rows[field] * schema.width(field)
-        for alias, field in (aliases or {}).items():
-            self.offsets[alias] = self.offsets[field]
+        for alias, (field, first) in (aliases or {}).items():
+            self.offsets[alias] = self.offsets[field] + first * schema.width(field)
         self.numbers = _aligned(size * parts * lanes)
         self.integers = self._integers(integers)
 
@@ -129,8 +129,28 @@ class PlainField(list):
     """Rows of one field when nothing is compiled: a row is a number, or a tuple where the width is more than one."""
 
 
+class PlainRows:
+    """Rows of another field, from one on, under a name of their own."""
+
+    def __init__(self, field: PlainField, first: int, count: int) -> None:
+        self.field, self.first, self.count = field, first, count
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __getitem__(self, i: int) -> Any:
+        return self.field[self.first + i]
+
+    def __setitem__(self, i: int, value: Any) -> None:
+        self.field[self.first + i] = value
+
+
 def plain_tables(
-    schema: Schema, rows: Mapping[str, int], integers: Mapping[str, Any], zero: Any = 0.0
+    schema: Schema,
+    rows: Mapping[str, int],
+    integers: Mapping[str, Any],
+    aliases: Mapping[str, tuple[str, int]],
+    zero: Any = 0.0,
 ) -> SimpleNamespace:
     """A frame whose tables are Python lists, for the no-compiler mode; every number may be of any type. `frame.bar` holds
     the cotangents: `frame.bar.work` is table work_bar."""
@@ -150,6 +170,10 @@ def plain_tables(
                 value = PlainField([row] * rows.get(name, 0))
             setattr(fields, field, value)
         setattr(tables, table, fields)
+    for name, (place, first) in aliases.items():
+        (table, field), (home, own) = name.split("."), place.split(".")
+        if field != "all":  # of a whole table: nothing that runs uncompiled asks for it
+            setattr(getattr(tables, table), field, PlainRows(getattr(getattr(tables, home), own), first, rows[name]))
     tables.bar = SimpleNamespace(
         **{name.removesuffix("_bar"): table for name, table in vars(tables).items() if name.endswith("_bar")}
     )

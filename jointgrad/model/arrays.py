@@ -19,6 +19,7 @@ from .ranges import LONGEST, SHORTEST, highest_values, parameters_with, unit
 from .renamed import ByName, current, with_current_names
 from .rotations import rotation
 from .rows import own_names, row_name, with_rows
+from .state_fields import places, state_counts
 from .tables import listed, table
 
 # joint kinds as the engine knows them; planar and universal joints are chains of these
@@ -95,6 +96,7 @@ class State(Compared):
 
     q: np.ndarray
     qd: np.ndarray
+    more: np.ndarray | None = None  # (..., n_more): further state, by name in model.state_places; None: all zero
 
     def __iter__(self) -> Iterator[np.ndarray]:
         return iter((self.q, self.qd))
@@ -274,7 +276,17 @@ class Model:
         """The state in which the world was described, at rest."""
         shape = () if batch is None else (checked_count("batch", batch),)
         q = np.broadcast_to(self._initial, (*shape, self.nq)).copy()
-        return State(q, np.zeros((*shape, self.nv)))
+        return State(q, np.zeros((*shape, self.nv)), np.zeros((*shape, self.n_more)) if self.n_more else None)
+
+    @functools.cached_property
+    def state_places(self) -> dict[str, slice]:
+        """Where the fields of a state beside q and qd are in `State.more`."""
+        return places(self.topology.tree)
+
+    @functools.cached_property
+    def n_more(self) -> int:
+        """Numbers of a state beside q and qd."""
+        return state_counts(self.topology.tree)["n_more"]
 
     def replace(self, values: Mapping[str, Any]) -> Model:
         """The same world with other parameters; a leading axis gives one value per environment. A whole array, or rows by name

@@ -51,7 +51,7 @@ def slopes_by_start(motion: Trajectory) -> np.ndarray:
     """(T+1, N, nv, 2 nv): of angles, by one tangent for each number of the start."""
     nv, N = motion.model.nv, motion.q.shape[1]
     unit = np.repeat(np.eye(2 * nv), N, axis=0)
-    dq, _ = _copied(motion, 2 * nv).tangent(q=unit[:, :nv], qd=unit[:, nv:])
+    dq = _copied(motion, 2 * nv).tangent(q=unit[:, :nv], qd=unit[:, nv:])[0]
     return np.moveaxis(dq.reshape(len(dq), 2 * nv, N, nv), 1, -1)
 
 
@@ -170,7 +170,7 @@ class WindowFit:
         towards = {k: np.repeat(v, N, axis=0) for k, v in self.sought.directions(x).items()}
         copies = _copied(motion, n)
         each = copies.model.replace({k: np.repeat(shared.params[k][None], n * N, axis=0) for k in towards})
-        dq, _ = known_motion(each, (copies.q, copies.qd), copies.u).tangent(params=towards)
+        dq = known_motion(each, (copies.q, copies.qd), copies.u).tangent(params=towards)[0]
         J = np.moveaxis(self._seen(dq.reshape(-1, n, N, nv)), 0, -1)
         of_start = np.moveaxis(self._seen(np.moveaxis(slopes_by_start(motion), -1, 1)), 0, -1)
         Q = np.linalg.qr(of_start)[0]

@@ -22,18 +22,19 @@ FORMAT = "jointgrad run 1"
 # the most of a scene that is read; arrays keep to the budget
 TEXT = 20_000_000
 PIECES, ARROWS = 100_000, 16
-ARRAY_NAMES = ("q", "qd", "u", "time", "position", "orientation")
+ARRAY_NAMES = ("q", "qd", "more", "u", "time", "position", "orientation")
 TABLE = {"frame": (), "env": (), "links": (2,), "point": (3,), "force": (3,)}
 
 
 @dataclass
 class Run:
-    """A saved motion: every state, q (T+1, batch, nq) and qd, the controls u or None, and its film."""
+    """A saved motion: every state, q (T+1, batch, nq) and qd, the controls u or None, its film, and further state or None."""
 
     q: np.ndarray
     qd: np.ndarray
     u: np.ndarray | None
     film: Film
+    more: np.ndarray | None = None
 
 
 # npz ------------------------------------------------------------------------------------------------------------------
@@ -48,8 +49,7 @@ def save(
     film = film_of(model, motion, gradient, environments, fps, title or path.stem)
     arrays, scene = _packed(film)
     arrays |= {"q": motion.q, "qd": motion.qd}
-    if motion.u is not None:
-        arrays["u"] = motion.u
+    arrays |= {name: x for name, x in (("u", motion.u), ("more", motion.more)) if x is not None}
     arrays["scene"] = np.frombuffer(json.dumps(scene).encode(), dtype=np.uint8)
     with writing(path), open(path, "wb") as file:
         np.savez_compressed(file, allow_pickle=False, **arrays)
@@ -85,7 +85,8 @@ def load_run(path: Any) -> Run:
         q, qd, u = _number(arrays, "q"), _number(arrays, "qd"), arrays.get("u")
         if q.ndim not in (2, 3) or qd.ndim != q.ndim or qd.shape[:-1] != q.shape[:-1]:
             raise ValueError("q and qd do not have the same times and environments")
-        return Run(q, qd, None if u is None else _number(arrays, "u"), film)
+        more = _number(arrays, "more") if "more" in arrays else None
+        return Run(q, qd, None if u is None else _number(arrays, "u"), film, more)
 
 
 def _json(text: np.ndarray) -> dict:

@@ -20,7 +20,8 @@ def unrun(model: Model, inputs: Inputs, threads: int) -> Trajectory:
     from ..run.run import Run
     from ..run.trajectory import Trajectory
 
-    return Trajectory(Run(model, inputs, every_step(), threads, (inputs.q[None], inputs.qd[None])))
+    known = [x[None] for x in (inputs.q, inputs.qd, inputs.more) if x is not None]
+    return Trajectory(Run(model, inputs, every_step(), threads, known))
 
 
 def copies(motion: Trajectory, some: slice, many: int) -> Trajectory:
@@ -42,14 +43,18 @@ def _chosen(motion: Trajectory, which: np.ndarray) -> Trajectory:
         model = model.with_params(own, len(which))
     u = None if i.u is None else np.ascontiguousarray(i.u[:, which])
     force = None if i.force is None else np.ascontiguousarray(i.force[..., which, :, :])
-    return unrun(model, Inputs(i.q[which], i.qd[which], u, force, i.steps, True), motion.run.threads)
+    return unrun(
+        model,
+        Inputs(i.q[which], i.qd[which], u, force, i.steps, True, more=None if i.more is None else i.more[which]),
+        motion.run.threads,
+    )
 
 
 def all_steps(motion: Trajectory, which: Sequence[int] | None = None) -> Trajectory:
     """Every step (or some) of a motion of which all states are at hand as a motion of one step, (T batch) environments, not run."""
     from ..run.inputs import Inputs
 
-    i, model, (q, qd) = motion.run.inputs, motion.model, motion.run.states()
+    i, model, (q, qd, *more) = motion.run.inputs, motion.model, motion.run.states()
     at = np.arange(i.steps) if which is None else np.asarray(which, int)
     if model.batch is not None:
         own = {
@@ -62,5 +67,6 @@ def all_steps(motion: Trajectory, which: Sequence[int] | None = None) -> Traject
         force = force[at] if i.force_step else np.broadcast_to(force, (len(at), *force.shape))
         force = force.reshape(-1, *force.shape[-2:])
     u = None if i.u is None else np.ascontiguousarray(i.u[at]).reshape(1, -1, model.nu)
-    start = [np.ascontiguousarray(x[at].reshape(-1, x.shape[-1])) for x in (q, qd)]
-    return unrun(model, Inputs(start[0], start[1], u, force, 1, True), motion.run.threads)
+    start = [np.ascontiguousarray(x[at].reshape(-1, x.shape[-1])) for x in (q, qd, *more)]
+    further = start[2] if more else None
+    return unrun(model, Inputs(start[0], start[1], u, force, 1, True, more=further), motion.run.threads)

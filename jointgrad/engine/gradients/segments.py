@@ -26,6 +26,7 @@ class Bars:
     qd: Any
     each: bool
     outputs: Mapping[str, np.ndarray]
+    more: Any = None
 
     def over_time(self, motion: Trajectory) -> Bars:
         """With time and batch axes, as arrays of their own."""

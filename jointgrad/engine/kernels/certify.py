@@ -3,13 +3,14 @@
 from ...compiler.kernel import kernel, lanes_of, sweep
 from .dynamics import dynamics
 from .margins import margins, nearer, stretch_margins, together, unstretch_margins
+from .runge_kutta import go_to
 from .stages.contact import contact
 from .stages.detection import detection
 from .stages.grafts import grafted_rates, ungraft
 from .stages.outputs import outputs
 from .step import step
 from .switches import switches
-from .time_loop import EACH_PACK, ONCE, assemble, at_row, controls, empty, fill, take_pack
+from .time_loop import EACH_PACK, ONCE, assemble, at_row, controls, empty, fill_state, take_pack
 from .workspace import RECORD, RK4
 
 N_RECORD = len(RECORD)
@@ -18,12 +19,11 @@ N_RECORD = len(RECORD)
 @kernel
 def evaluation(frame):
     """Everything about one pack of states, left in the tables for whoever called."""
-    tree, state, call = frame.tree, frame.state, frame.call
+    tree, call = frame.tree, frame.call
     take_pack(frame, call.first)
     frame.at.step = 0
     assemble(frame)
-    fill(frame, state.q, tree.n_q, call.q0, 0)
-    fill(frame, state.qd, tree.n_dofs, call.qd0, 0)
+    fill_state(frame, frame.state.all, 0, call.start, call.nowhere)
     controls(frame)
     dynamics(frame, tree.n_shapes)
     if tree.has_impulses != 0:
@@ -63,13 +63,10 @@ def look_closely(frame):
 @sweep
 def look_at_all(frame):
     """The four evaluations of a Runge-Kutta step, each at its own state."""
-    tree, state, runge, margin = frame.tree, frame.state, frame.runge, frame.margin
+    margin = frame.margin
     step(frame)
     for k in range(4):
-        for i in range(tree.n_q):
-            state.q[i] = runge.q[k * tree.n_q + i]
-        for d in range(tree.n_dofs):
-            state.qd[d] = runge.qd[k * tree.n_dofs + d]
+        go_to(frame, k)
         look_closely(frame)
         margin.record[1] = margin.record[0] if k == 0 else together(margin.record[1], margin.record[0])
     margin.record[0] = margin.record[1]
@@ -87,8 +84,7 @@ def certify(frame):
             if at.is_stopped != 0:
                 return
             at.step = k
-            fill(frame, state.q, tree.n_q, at_row(call.q, k, call.batch, tree.n_q), 0)
-            fill(frame, state.qd, tree.n_dofs, at_row(call.qd, k, call.batch, tree.n_dofs), 0)
+            fill_state(frame, state.all, k, call.kept, call.nowhere)
             controls(frame)
             if tree.integrator == RK4:
                 look_at_all(frame)

@@ -21,6 +21,8 @@ class Field(NamedTuple):
 _TABLE = """
 state.q | coordinate | m, rad, 1 | joint | coordinates; ball joint: quaternion w, x, y, z; free body: position, quaternion
 state.qd | dof | m/s, rad/s | joint | rates; of a free body linear in world axes, angular in its own
+state.more | number of the further state | as its field says | - | further fields (model/state_fields.py), integrated ones first
+rate.more | number of the further state | the same per s | - | time derivatives of what is integrated
 state.u | actuator | as the actuator says | - | controls
 state.force | 6 per link | N, N m | world | outside force and torque on a link, at its centre of mass
 assembly.frame_pose | frame, world | m | body | pose of a joint's frame in its body: rotation row by row, position
@@ -51,8 +53,9 @@ work.factor | body, world | - | tree | Cholesky factor of a free body's articula
 work.a_joints | body, world | rad/s^2, m/s^2 | tree | what accelerating joints add to c
 work.qdd | dof | m/s^2, rad/s^2 | joint | acceleration
 work.qd_jump | dof | m/s, rad/s | joint | what impulses add to the rates
-work.q_next | coordinate | m, rad, 1 | joint | coordinates after the step
-work.qd_next | dof | m/s, rad/s | joint | rates after the step
+next.q | coordinate | m, rad, 1 | joint | coordinates after the step
+next.qd | dof | m/s, rad/s | joint | rates after the step
+next.more | number of the further state | as its field says | - | further state after the step
 touch.shape | shape | m | world | pose of a shape
 touch.extent | tree | m | - | how far a tree reaches from its reference point
 touch.point | point | m | world | where it touches

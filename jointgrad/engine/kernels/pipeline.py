@@ -40,7 +40,7 @@ ON_REQUEST: dict[str, ModuleType] = {"grafts": grafts}
 # looks at what a step left: what contact did to links, how near the step was to another one
 LOOKS: dict[str, ModuleType] = {"contact_wrenches": wrenches, "margins": margins}
 # what a step is given
-INPUTS = ("params", "state", "axis_reference")
+INPUTS = ("params", "state", "axis_reference", "rate")  # rates: of further state, by whichever stage has such a field
 
 
 def markdown() -> str:

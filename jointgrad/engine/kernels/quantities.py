@@ -45,7 +45,7 @@ LOOKS_SCHEMA = Schema(
     {
         "tree": TREE, "params": PARAMS | {"all": 1}, "axis_reference": AXIS_REFERENCE, "assembly": ASSEMBLY, "state": STATE,
         "work": {name: WORK[name] for name in ("pose", "arm", "S", "v", "c")}, "look": LOOK,
-        "call": CALL | {f"look_{name}": SCALAR for name in ASKED},
+        "call": CALL | {"q0": SCALAR, "qd0": SCALAR} | {f"look_{name}": SCALAR for name in ASKED},
         "at": {"step": -2, "env": -2, "count": -2, "is_stopped": -2},
     },
     kernels=(

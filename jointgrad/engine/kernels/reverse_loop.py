@@ -1,7 +1,7 @@
 """The time loop backwards: steps are recomputed from states that were kept, and reversed one after the other."""
 
 from ...compiler.elementary import select
-from ...compiler.kernel import accumulate, add_lanes, all_finite, kernel, lanes_of, scatter, sweep
+from ...compiler.kernel import accumulate, add_lanes, all_finite, gather, kernel, lanes_of, scatter, sweep
 from ...compiler.trace import traced
 from .operators import zero
 from .stages.assembly import assembly_stage_adjoint
@@ -11,6 +11,7 @@ from .step import step, step_adjoint
 from .time_loop import (
     ADVANCE,
     EACH_PACK,
+    N_PARTS,
     NUMBER,
     ONCE,
     REVERSE,
@@ -21,7 +22,9 @@ from .time_loop import (
     at_row,
     controls,
     empty,
+    empty_state,
     fill,
+    fill_state,
     finiteness,
     kept,
     take_pack,
@@ -71,25 +74,21 @@ def read_wrench_bars(frame, bar):
 
 
 @sweep
-def add_own(frame, field, total, base, n):
-    """field = total + the loss's own cotangent of the present state, where it has one."""
-    call, at = frame.call, frame.at
-    if base != 0 and (call.each != 0 or at.step == call.steps):
-        row = at.step if call.each != 0 else 0
-        fill(frame, field, n, at_row(base, row, call.batch, n), 0)
-        for i in range(n):
-            accumulate(field, i, total[i])
-    else:
-        for i in range(n):
-            field[i] = total[i]
-
-
-@sweep
 def add_state_bars(frame, bar):
     """What came back through the step, and what the loss itself says, is the cotangent of the step before's next state."""
-    tree, call = frame.tree, frame.call
-    add_own(frame, bar.work.q_next, bar.state.q, call.q_bar, tree.n_q)
-    add_own(frame, bar.work.qd_next, bar.state.qd, call.qd_bar, tree.n_dofs)
+    call, at = frame.call, frame.at
+    row, cell = at.step if call.each != 0 else 0, 0
+    for part in range(N_PARTS):
+        n, base = call.state_size[part], call.state_bar[part]
+        if base != 0 and (call.each != 0 or at.step == call.steps):
+            place = at_row(base, row, call.batch, n) + at.env * n * NUMBER
+            gather(bar.next.all, cell, n, place, 0, n * NUMBER, at.count)
+            for i in range(cell, cell + n):
+                accumulate(bar.next.all, i, bar.state.all[i])
+        else:
+            for i in range(cell, cell + n):
+                bar.next.all[i] = bar.state.all[i]
+        cell += n
 
 
 @kernel
@@ -156,14 +155,10 @@ def end_lost(frame, bar):
     tree = frame.tree
     lost = frame.spare.lost[0]
     acc = zero(lost)
-    for i in range(tree.n_q):
-        acc = and_finite(acc, bar.state.q[i])
-    for d in range(tree.n_dofs):
-        acc = and_finite(acc, bar.state.qd[d])
-    for i in range(tree.n_q):
-        bar.state.q[i] = kept_if_finite(lost, acc, bar.state.q[i])
-    for d in range(tree.n_dofs):
-        bar.state.qd[d] = kept_if_finite(lost, acc, bar.state.qd[d])
+    for i in range(tree.n_state):
+        acc = and_finite(acc, bar.state.all[i])
+    for i in range(tree.n_state):
+        bar.state.all[i] = kept_if_finite(lost, acc, bar.state.all[i])
     for a in range(tree.n_actuators):
         bar.state.u[a] = own_if_finite(lost, bar.state.u[a])
     if frame.call.force != 0:
@@ -178,10 +173,8 @@ def set_aside(frame, bar):
         spare.params[i] = bar.params.all[i]
     for i in range(call.n_assembly):
         spare.assembly[i] = bar.assembly.all[i]
-    for i in range(tree.n_q):
-        spare.q[i] = bar.work.q_next[i]
-    for d in range(tree.n_dofs):
-        spare.qd[d] = bar.work.qd_next[d]
+    for i in range(tree.n_state):
+        spare.state[i] = bar.next.all[i]
 
 
 @sweep
@@ -191,10 +184,8 @@ def restore(frame, bar, acc):
         bar.params.all[i] = kept(acc, bar.params.all[i], spare.params[i])
     for i in range(call.n_assembly):
         bar.assembly.all[i] = kept(acc, bar.assembly.all[i], spare.assembly[i])
-    for i in range(tree.n_q):
-        bar.state.q[i] = kept(acc, bar.state.q[i], spare.q[i])
-    for d in range(tree.n_dofs):
-        bar.state.qd[d] = kept(acc, bar.state.qd[d], spare.qd[d])
+    for i in range(tree.n_state):
+        bar.state.all[i] = kept(acc, bar.state.all[i], spare.state[i])
     for a in range(tree.n_actuators):
         bar.state.u[a] = kept(acc, bar.state.u[a], 0.0)
     if call.force != 0:
@@ -204,29 +195,24 @@ def restore(frame, bar, acc):
 
 @sweep
 def store(frame, slot):
-    tree, state, slots = frame.tree, frame.state, frame.slots
-    for i in range(tree.n_q):
-        slots.q[slot * tree.n_q + i] = state.q[i]
-    for d in range(tree.n_dofs):
-        slots.qd[slot * tree.n_dofs + d] = state.qd[d]
+    n, state, slots = frame.tree.n_state, frame.state, frame.slots
+    for i in range(n):
+        slots.state[slot * n + i] = state.all[i]
 
 
 @sweep
 def recall(frame, slot):
-    tree, state, slots = frame.tree, frame.state, frame.slots
-    for i in range(tree.n_q):
-        state.q[i] = slots.q[slot * tree.n_q + i]
-    for d in range(tree.n_dofs):
-        state.qd[d] = slots.qd[slot * tree.n_dofs + d]
+    n, state, slots = frame.tree.n_state, frame.state, frame.slots
+    for i in range(n):
+        state.all[i] = slots.state[slot * n + i]
 
 
 @sweep
 def reverse_interval(frame, bar, interval):
     """Run the program that reverses one interval, from the state kept at its start."""
-    tree, state, call, at = frame.tree, frame.state, frame.call, frame.at
-    nq, nv, start = tree.n_q, tree.n_dofs, interval * call.interval
-    fill(frame, state.q, nq, at_row(call.q, interval, call.batch, nq), 0)
-    fill(frame, state.qd, nv, at_row(call.qd, interval, call.batch, nv), 0)
+    call, at = frame.call, frame.at
+    start = interval * call.interval
+    fill_state(frame, frame.state.all, interval, call.kept, call.nowhere)
     at.step = start
     is_last = start + call.interval >= call.steps
     line = call.program_length if is_last else 0
@@ -283,7 +269,7 @@ def hand_over_params(frame, bar):
 
 @kernel
 def rollout_adjoint(frame, bar):
-    tree, params, state, spare, call, at = frame.tree, frame.params, frame.state, frame.spare, frame.call, frame.at
+    params, state, spare, call, at = frame.params, frame.state, frame.spare, frame.call, frame.at
     for env in range(call.first, call.last, lanes_of(state.q)):
         take_pack(frame, env)
         if call.assemble == EACH_PACK or (call.assemble == ONCE and env == call.first):
@@ -296,8 +282,7 @@ def rollout_adjoint(frame, bar):
         spare.lost[0] = zero(params.world_dt[0])
         at.step = call.steps
         if call.wants_outputs != 0:
-            fill(frame, state.q, tree.n_q, call.q_last, 0)
-            fill(frame, state.qd, tree.n_dofs, call.qd_last, 0)
+            fill_state(frame, state.all, 0, call.last_state, call.nowhere)
             read_output_bars(frame, bar)
             reverse_outputs(frame, bar)
         add_state_bars(frame, bar)
@@ -305,8 +290,7 @@ def rollout_adjoint(frame, bar):
             reverse_interval(frame, bar, interval)
             if at.is_stopped != 0:
                 return
-        empty(frame, bar.work.q_next, tree.n_q, call.q0_bar, 0)
-        empty(frame, bar.work.qd_next, tree.n_dofs, call.qd0_bar, 0)
+        empty_state(frame, bar.next.all, 0, call.start_bar, call.nowhere)
         if call.wants_params != 0:
             assembly_stage_adjoint(frame, bar)
             if not all_finite(spare.lost[0]):

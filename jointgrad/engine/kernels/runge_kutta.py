@@ -6,7 +6,7 @@ since 4.0: a mean of body rates at different orientations would be of second ord
 
 from ...algebra import rotation
 from ...algebra.vector import scale
-from ...compiler.kernel import accumulate, kernel, sweep
+from ...compiler.kernel import accumulate, inlined, kernel, sweep
 from ...compiler.reverse import adjoint
 from ...compiler.trace import traced
 from ...model.arrays import FREE, SPHERICAL
@@ -118,25 +118,84 @@ def mean_weight(k):
 
 
 @sweep
-def evaluate(frame, k):
-    """Dynamics at the state of evaluation k; its rate and acceleration are kept."""
+def go_to(frame, k):
+    """The state of evaluation k."""
     tree, state, runge = frame.tree, frame.state, frame.runge
     for i in range(tree.n_q):
         state.q[i] = runge.q[k * tree.n_q + i]
     for d in range(tree.n_dofs):
         state.qd[d] = runge.qd[k * tree.n_dofs + d]
+    for i in range(tree.n_more):
+        state.more[i] = runge.more[k * tree.n_more + i]
+
+
+@sweep
+def go_back(frame):
+    """The state that the step starts from."""
+    tree, state, runge = frame.tree, frame.state, frame.runge
+    for i in range(tree.n_q):
+        state.q[i] = runge.q0[i]
+    for d in range(tree.n_dofs):
+        state.qd[d] = runge.qd0[d]
+    for i in range(tree.n_more):
+        state.more[i] = runge.more0[i]
+
+
+@inlined
+def mean_rate(frame, i):
+    rate, n = frame.runge.more_rate, frame.tree.n_more
+    return mean_of_four(rate[i], rate[n + i], rate[2 * n + i], rate[3 * n + i])
+
+
+@sweep
+def mean_rates_adjoint(frame, bar):
+    """Of the further state: its cotangents at the start, and those of the rates of the four evaluations."""
+    tree, rate, dt = frame.tree, frame.runge.more_rate, frame.params.world_dt[0]
+    n = tree.n_more
+    for i in range(4 * n):
+        bar.runge.more[i] = bar.runge.more_rate[i] = zero(dt)
+    for i in range(n):
+        accumulate(bar.runge.more, i, bar.next.more[i])
+    for i in range(tree.n_rates):
+        mean_bar, dt_bar = advanced_adjoint(frame.runge.more0[i], mean_rate(frame, i), dt, bar.next.more[i])
+        accumulate(bar.params.world_dt, 0, dt_bar)
+        a, b, c, d = mean_of_four_adjoint(rate[i], rate[n + i], rate[2 * n + i], rate[3 * n + i], mean_bar)
+        bar.runge.more_rate[i], bar.runge.more_rate[n + i] = a, b
+        bar.runge.more_rate[2 * n + i], bar.runge.more_rate[3 * n + i] = c, d
+
+
+@sweep
+def hand_down_more(frame, bar, k, part):
+    """As `hand_down`, of the further state; what is carried is that of the start."""
+    tree, runge = frame.tree, frame.runge
+    for i in range(tree.n_more):
+        accumulate(bar.runge.more, i, bar.state.more[i])
+    for i in range(tree.n_rates):
+        e = (k - 1) * tree.n_more + i
+        rate_bar, part_bar = advanced_adjoint(runge.more0[i], runge.more_rate[e], part, bar.state.more[i])
+        accumulate(bar.runge.more_rate, e, rate_bar)
+        accumulate(bar.runge.part, 0, part_bar)
+
+
+@sweep
+def evaluate(frame, k):
+    """Dynamics at the state of evaluation k; its rates and accelerations are kept."""
+    tree, runge = frame.tree, frame.runge
+    go_to(frame, k)
     dynamics(frame, tree.has_soft_contact)
     if tree.n_rate_aims != 0:
         grafted_rates(frame)
     for d in range(tree.n_dofs):
         runge.qdd[k * tree.n_dofs + d] = frame.work.qdd[d]
+    for i in range(tree.n_rates):
+        runge.more_rate[k * tree.n_more + i] = frame.rate.more[i]
     if tree.n_nets != 0:
         ungraft(frame)
 
 
 @kernel
 def runge_kutta(frame):
-    tree, state, work, runge, output, call = frame.tree, frame.state, frame.work, frame.runge, frame.output, frame.call
+    tree, state, next, runge, output, call = frame.tree, frame.state, frame.next, frame.runge, frame.output, frame.call
     n, m, dt = tree.n_dofs, tree.n_q, frame.params.world_dt[0]
     for i in range(m):
         runge.q0[i] = state.q[i]
@@ -144,6 +203,10 @@ def runge_kutta(frame):
     for d in range(n):
         runge.qd0[d] = state.qd[d]
         runge.qd[d] = state.qd[d]
+    for i in range(tree.n_more):
+        runge.more0[i] = state.more[i]
+        for k in range(4):
+            runge.more[k * tree.n_more + i] = state.more[i]
     if call.wants_wrenches != 0:
         for j in range(tree.n_links):
             runge.wrench[j] = zero6(dt)
@@ -159,27 +222,31 @@ def runge_kutta(frame):
             for d in range(n):
                 runge.qd[(k + 1) * n + d] = advanced(runge.qd0[d], runge.qdd[k * n + d], part)
                 runge.rate[d] = runge.chart[k * n + d]
-            move(frame, runge.q0, runge.rate, part, work.q_next)
+            move(frame, runge.q0, runge.rate, part, next.q)
             for i in range(m):
-                runge.q[(k + 1) * m + i] = work.q_next[i]
+                runge.q[(k + 1) * m + i] = next.q[i]
+            for i in range(tree.n_rates):
+                e = k * tree.n_more + i
+                runge.more[e + tree.n_more] = advanced(runge.more0[i], runge.more_rate[e], part)
     for d in range(n):
         runge.rate[d] = mean_of_four(runge.qdd[d], runge.qdd[n + d], runge.qdd[2 * n + d], runge.qdd[3 * n + d])
-        work.qd_next[d] = advanced(runge.qd0[d], runge.rate[d], dt)
+        next.qd[d] = advanced(runge.qd0[d], runge.rate[d], dt)
         runge.rate[d] = mean_of_four(runge.chart[d], runge.chart[n + d], runge.chart[2 * n + d], runge.chart[3 * n + d])
-    move(frame, runge.q0, runge.rate, dt, work.q_next)
+    move(frame, runge.q0, runge.rate, dt, next.q)
+    for i in range(tree.n_more):
+        next.more[i] = runge.more0[i]
+    for i in range(tree.n_rates):
+        next.more[i] = advanced(runge.more0[i], mean_rate(frame, i), dt)
     if call.wants_wrenches != 0:
         for j in range(tree.n_links):
             output.force[j], output.torque[j] = shared_back(runge.wrench[j], 1.0)
-    for i in range(m):
-        state.q[i] = runge.q0[i]
-    for d in range(n):
-        state.qd[d] = runge.qd0[d]
+    go_back(frame)
 
 
 @kernel
 def runge_kutta_adjoint(frame, bar):
     """Each evaluation is repeated, last first, and reversed; bar.runge collects what later ones gave earlier ones."""
-    tree, state, runge, call = frame.tree, frame.state, frame.runge, frame.call
+    tree, call = frame.tree, frame.call
     n, m = tree.n_dofs, tree.n_q
     mean_adjoint(frame, bar)
     for k in range(3, -1, -1):
@@ -191,12 +258,11 @@ def runge_kutta_adjoint(frame, bar):
             accumulate(bar.state.q, i, bar.runge.q[k * m + i])
         for d in range(n):
             accumulate(bar.state.qd, d, bar.runge.qd[k * n + d])
+        for i in range(tree.n_more):
+            accumulate(bar.state.more, i, bar.runge.more[k * tree.n_more + i])
         if k > 0:
             hand_down(frame, bar, k)
-    for d in range(n):
-        state.qd[d] = runge.qd0[d]
-    for i in range(m):
-        state.q[i] = runge.q0[i]
+    go_back(frame)
 
 
 @sweep
@@ -208,7 +274,7 @@ def mean_adjoint(frame, bar):
         bar.runge.q[i] = zero(dt)
     for d in range(n):
         bar.runge.rate[d] = zero(dt)
-    move_adjoint(frame, runge.q0, runge.rate, dt, bar.work.q_next, bar.runge.q, bar.runge.rate, bar.params.world_dt)
+    move_adjoint(frame, runge.q0, runge.rate, dt, bar.next.q, bar.runge.q, bar.runge.rate, bar.params.world_dt)
     for d in range(n):
         a, b, c, e = mean_of_four_adjoint(
             runge.chart[d], runge.chart[n + d], runge.chart[2 * n + d], runge.chart[3 * n + d], bar.runge.rate[d]
@@ -217,13 +283,14 @@ def mean_adjoint(frame, bar):
         for k in range(4):
             bar.runge.qd[k * n + d] = zero(dt)
         mean = mean_of_four(runge.qdd[d], runge.qdd[n + d], runge.qdd[2 * n + d], runge.qdd[3 * n + d])
-        mean_bar, dt_bar = advanced_adjoint(runge.qd0[d], mean, dt, bar.work.qd_next[d])
+        mean_bar, dt_bar = advanced_adjoint(runge.qd0[d], mean, dt, bar.next.qd[d])
         accumulate(bar.params.world_dt, 0, dt_bar)
-        accumulate(bar.runge.qd, d, bar.work.qd_next[d])
+        accumulate(bar.runge.qd, d, bar.next.qd[d])
         a, b, c, e = mean_of_four_adjoint(
             runge.qdd[d], runge.qdd[n + d], runge.qdd[2 * n + d], runge.qdd[3 * n + d], mean_bar
         )
         bar.runge.qdd[d], bar.runge.qdd[n + d], bar.runge.qdd[2 * n + d], bar.runge.qdd[3 * n + d] = a, b, c, e
+    mean_rates_adjoint(frame, bar)
     if frame.call.wants_wrenches != 0:
         for j in range(tree.n_links):
             bar.runge.wrench[j] = share(zero6(dt), bar.output.force[j], bar.output.torque[j], 1.0)
@@ -236,6 +303,8 @@ def evaluate_adjoint(frame, bar, k):
     zero_motion_bar(frame, bar)
     for d in range(n):
         bar.work.qdd[d] = bar.runge.qdd[k * n + d]
+    for i in range(tree.n_rates):
+        bar.rate.more[i] = bar.runge.more_rate[k * tree.n_more + i]
     zero_work_bar(frame, bar)
     if tree.has_soft_contact != 0:
         zero_touch_bar(frame, bar)
@@ -267,4 +336,5 @@ def hand_down(frame, bar, k):
         accumulate(bar.runge.qd, d, bar.state.qd[d])
         accumulate(bar.runge.qdd, (k - 1) * n + d, qdd_bar)
         accumulate(bar.runge.part, 0, part_bar)
+    hand_down_more(frame, bar, k, part)
     accumulate(bar.params.world_dt, 0, scaled(bar.runge.part[0], weight))

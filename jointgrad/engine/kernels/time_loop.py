@@ -14,12 +14,14 @@ from .stages.contact.settling import forget
 from .stages.kinematics import kinematics
 from .stages.outputs import outputs
 from .step import step
+from .workspace import PARTS
 
 # what a program does: keep the present state in a slot, go back to one, go on some steps, reverse one step
 STORE, LOAD, ADVANCE, REVERSE = range(4)
 # when parameters are assembled: they are already, once for all environments, or anew for every pack
 DONE, ONCE, EACH_PACK = range(3)
 NUMBER = 8  # bytes
+N_PARTS = len(PARTS)
 
 
 @sweep
@@ -47,6 +49,34 @@ def at_row(base, row, batch, n):
     if base == 0:
         return 0
     return base + row * batch * n * NUMBER
+
+
+@sweep
+def fill_state(frame, field, row, bases, dots):
+    """The parts of a state, laid end to end in a field, from a row of each of the user's arrays."""
+    call, at = frame.call, frame.at
+    cell = 0
+    for part in range(N_PARTS):
+        n = call.state_size[part]
+        base, dot = at_row(bases[part], row, call.batch, n), at_row(dots[part], row, call.batch, n)
+        offset = at.env * n * NUMBER
+        if dot != 0:
+            dot += offset
+        gather(field, cell, n, base + offset, dot, n * NUMBER, at.count)
+        cell += n
+
+
+@sweep
+def empty_state(frame, field, row, bases, dots):
+    """The converse."""
+    call, at = frame.call, frame.at
+    cell = 0
+    for part in range(N_PARTS):
+        n = call.state_size[part]
+        base, dot = at_row(bases[part], row, call.batch, n), at_row(dots[part], row, call.batch, n)
+        offset = at.env * n * NUMBER
+        scatter(field, cell, n, base + offset, dot + offset, n * NUMBER, at.count)
+        cell += n
 
 
 @kernel
@@ -99,35 +129,27 @@ def none_if_lost(acc, values):
 @sweep
 def finiteness(frame):
     """Zero in the lanes whose next state is finite, NaN in the others."""
-    tree, work = frame.tree, frame.work
-    of_q = zero(frame.params.world_dt[0])
-    of_qd = of_q
-    for i in range(tree.n_q):
-        of_q = and_finite(of_q, work.q_next[i])
-    for d in range(tree.n_dofs):
-        of_qd = and_finite(of_qd, work.qd_next[d])
-    return and_finite(of_q, of_qd)
+    acc = zero(frame.params.world_dt[0])
+    for i in range(frame.tree.n_state):
+        acc = and_finite(acc, frame.next.all[i])
+    return acc
 
 
 @kernel
 def advance(frame):
     """One step; an environment that leaves the finite numbers stays where it was, and the others do not notice."""
-    tree, state, work, output, call, at = frame.tree, frame.state, frame.work, frame.output, frame.call, frame.at
+    tree, state, output, call, at = frame.tree, frame.state, frame.output, frame.call, frame.at
     controls(frame)
     step(frame)
     acc = finiteness(frame)
     if all_finite(acc):
-        for i in range(tree.n_q):
-            state.q[i] = work.q_next[i]
-        for d in range(tree.n_dofs):
-            state.qd[d] = work.qd_next[d]
+        for i in range(tree.n_state):
+            state.all[i] = frame.next.all[i]
     else:
         if call.status != 0:
             mark(acc, call.status + at.env * NUMBER, at.step, at.count)
-        for i in range(tree.n_q):
-            state.q[i] = kept(acc, work.q_next[i], state.q[i])
-        for d in range(tree.n_dofs):
-            state.qd[d] = kept(acc, work.qd_next[d], state.qd[d])
+        for i in range(tree.n_state):
+            state.all[i] = kept(acc, frame.next.all[i], state.all[i])
         if call.wants_wrenches != 0:
             # what did not happen exerted no force
             for j in range(tree.n_links):
@@ -164,14 +186,6 @@ def write_wrenches(frame):
 
 
 @sweep
-def keep_state(frame):
-    tree, state, call = frame.tree, frame.state, frame.call
-    row, batch, nq, nv = frame.at.step // call.interval, call.batch, tree.n_q, tree.n_dofs
-    empty(frame, state.q, nq, at_row(call.q, row, batch, nq), at_row(call.q_dot, row, batch, nq))
-    empty(frame, state.qd, nv, at_row(call.qd, row, batch, nv), at_row(call.qd_dot, row, batch, nv))
-
-
-@sweep
 def take_pack(frame, env):
     """Turn to the environments from `env` on, as many as a pack holds."""
     call, at = frame.call, frame.at
@@ -187,16 +201,15 @@ def rollout(frame):
         take_pack(frame, env)
         if call.assemble == EACH_PACK or (call.assemble == ONCE and env == call.first):
             assemble(frame)
-        fill(frame, state.q, tree.n_q, call.q0, call.q0_dot)
-        fill(frame, state.qd, tree.n_dofs, call.qd0, call.qd0_dot)
+        fill_state(frame, state.all, 0, call.start, call.start_dot)
         if tree.has_impulses != 0:
             forget(frame)
         for k in range(call.steps):
             if at.is_stopped != 0:
                 return
             at.step = k
-            if call.q != 0 and k % call.interval == 0:
-                keep_state(frame)
+            if call.kept[0] != 0 and k % call.interval == 0:
+                empty_state(frame, state.all, k // call.interval, call.kept, call.kept_dot)
             if call.wants_outputs != 0:
                 write_outputs(frame)
             advance(frame)
@@ -206,7 +219,6 @@ def rollout(frame):
         at.step = call.steps
         if call.wants_outputs != 0:
             write_outputs(frame)
-        empty(frame, state.q, tree.n_q, call.q_last, call.q_last_dot)
-        empty(frame, state.qd, tree.n_dofs, call.qd_last, call.qd_last_dot)
+        empty_state(frame, state.all, 0, call.last_state, call.last_state_dot)
         if call.settling != 0:
             empty(frame, frame.block.unsettled, 3, call.settling, 0)

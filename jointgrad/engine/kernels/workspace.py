@@ -16,6 +16,7 @@ from ...model.arrays import PARAMS as NAMED_PARAMS
 from ...model.grafts import COUNTS, LISTS
 from ...model.laws import SOLVERS
 from ...model.pair_table import PAIR_KINDS, POINTS, is_searched
+from ...model.state_fields import FURTHER, places, state_counts
 
 # what the certificate keeps of a step: see margins.py
 RECORD = (
@@ -28,7 +29,7 @@ SEMI_IMPLICIT, EXPLICIT, RK4, IMPLICIT_DAMPING = range(4)
 
 TREE = {
     "n_frames": SCALAR, "n_links": SCALAR, "n_bodies": SCALAR, "n_dofs": SCALAR, "n_q": SCALAR, "n_actuators": SCALAR,
-    "integrator": SCALAR,
+    "integrator": SCALAR, "n_more": SCALAR, "n_rates": SCALAR, "n_state": SCALAR,
     # frames: one per primitive joint, the fixed ones included; a frame moves with a body
     "frame_parent": INTEGERS, "frame_kind": INTEGERS, "frame_body": INTEGERS,
     # links: what carries mass
@@ -87,7 +88,11 @@ AXIS_REFERENCE = {"rotation": 9, "axis": 3}
 ASSEMBLY = {"frame_pose": 12, "placement": 12, "inertia": 10, "com": 3, "drag": 12, "shape": 12}
 ASSEMBLY_BAR = {"frame_pose": 6, "placement": 6, "inertia": 10, "com": 3, "drag": 6, "shape": 6}
 
-STATE = {"q": 1, "qd": 1, "u": 1, "force": 1}
+# model/state_fields.py: what a step starts from (and controls, outside forces), what it leads to, and rates of what is integrated
+# beside velocities; `all` is the state as one vector
+STATE = {"q": 1, "qd": 1, "more": 1, **dict.fromkeys(FURTHER, 1), "all": 1, "u": 1, "force": 1}
+NEXT = {"q": 1, "qd": 1, "more": 1, **dict.fromkeys(FURTHER, 1), "all": 1}
+RATE = {"more": 1, **dict.fromkeys(FURTHER, 1)}
 
 WORK = {
     # kinematics: pose in the world, arm from the reference point, axis S per dof, velocity, and the acceleration (less
@@ -106,12 +111,10 @@ WORK = {
     "qd_jump": 1,
     # grafts: nodes of networks, what goes into their activations, and what their outputs stood in for
     "node": 1, "pre": 1, "kept": 1, "kept_inertia": 10,
-    # integration
-    "q_next": 1, "qd_next": 1,
 }  # fmt: skip
 WORK_BAR = {
     "pose": 6, "S": 6, "v": 6, "c": 6, "touch": 6, "length": 1, "speed": 1, "pull": 1, "armature": 1, "tau": 1, "f": 6,
-    "qdd": 1, "qd_jump": 1, "node": 1, "kept": 1, "kept_inertia": 10, "q_next": 1, "qd_next": 1,
+    "qdd": 1, "qd_jump": 1, "node": 1, "kept": 1, "kept_inertia": 10,
 }  # fmt: skip
 
 GEOMETRY, SCRATCH = 24, 4450  # numbers of a row of geometry, and what a search works with: stages/detection/manifold.py
@@ -191,8 +194,28 @@ OUTPUT = {"position": 3, "rotation": 9, "velocity": 6, "force": 3, "torque": 3}
 MARGIN = {"record": len(RECORD), "own": 1}
 
 # Runge-Kutta: the state at the start of the step, and state and acceleration of each of its four evaluations
-RUNGE = {"q": 1, "qd": 1, "qdd": 1, "chart": 1, "rate": 1, "q0": 1, "qd0": 1, "wrench": 6}
-RUNGE_BAR = {"q": 1, "qd": 1, "qdd": 1, "chart": 1, "rate": 1, "part": 1, "wrench": 6}
+RUNGE = {
+    "q": 1,
+    "qd": 1,
+    "qdd": 1,
+    "more": 1,
+    "more_rate": 1,
+    "chart": 1,
+    "rate": 1,
+    "q0": 1,
+    "qd0": 1,
+    "more0": 1,
+    "wrench": 6,
+}
+RUNGE_BAR = {"q": 1, "qd": 1, "qdd": 1, "more": 1, "more_rate": 1, "chart": 1, "rate": 1, "part": 1, "wrench": 6}
+
+# arrays of the caller for the parts of a state; call.start[0] is worker.set(q0=...)
+PARTS = ("q", "qd", "more")
+STATE_ARRAYS = {
+    "start": "{}0", "start_dot": "{}0_dot", "kept": "{}", "kept_dot": "{}_dot", "last_state": "{}_last",
+    "last_state_dot": "{}_last_dot",
+    "state_bar": "{}_bar", "start_bar": "{}0_bar",
+}  # fmt: skip
 
 # what one call works on. Addresses of the caller's arrays are 0 where absent; X_dot is the tangent of X, X_bar its cotangent
 CALL = {
@@ -203,16 +226,18 @@ CALL = {
         "wants_outputs", "wants_wrenches",
         # states are kept every `interval` steps; a program reverses one interval, another the last, shorter one
         "interval", "program_length", "tail_length",
-        "q0", "qd0", "u", "force", "force_step", "q", "qd", "q_last", "qd_last", "status", "settling", "record",
-        "q0_dot", "qd0_dot", "u_dot", "force_dot", "q_dot", "qd_dot", "q_last_dot", "qd_last_dot",
-        # cotangents of every state (each = 1) or of the last one alone; what the reverse returns
-        "q_bar", "qd_bar", "each", "u_bar", "force_bar", "q0_bar", "qd0_bar",
+        "u", "force", "force_step", "status", "settling", "record", "u_dot", "force_dot",
+        # cotangents are of every state (each = 1) or of the last one alone
+        "each", "u_bar", "force_bar",
         "n_fields", "n_params", "n_assembly", "params_sum",
         "axis_reference_rotation", "axis_reference_axis", "axis_reference_is_shared",
     )
 }  # fmt: skip
 CALL |= {
     "program": INTEGERS,
+    # of q, qd and more: how many numbers, and where they are: at the start, kept on the way, at the end; cotangents of those kept,
+    # and of the start
+    "state_size": INTEGERS, **dict.fromkeys(STATE_ARRAYS, INTEGERS), "nowhere": INTEGERS,
     # per parameter field: how many numbers, where, how far to the next environment's (0: shared)
     "param_size": INTEGERS, "param": INTEGERS, "param_dot": INTEGERS, "param_stride": INTEGERS, "param_bar": INTEGERS,
     "output": INTEGERS, "output_dot": INTEGERS, "output_bar": INTEGERS,
@@ -229,7 +254,8 @@ SCHEMA = Schema(
         "state": STATE, "state_bar": STATE, "work": WORK, "work_bar": WORK_BAR, "multiplier": MULTIPLIER,
         "touch": TOUCH, "touch_bar": TOUCH_BAR, "block": BLOCK, "block_bar": BLOCK_BAR,
         "output": OUTPUT, "output_bar": OUTPUT, "margin": MARGIN, "runge": RUNGE, "runge_bar": RUNGE_BAR,
-        "slots": {"q": 1, "qd": 1}, "spare": {"params": 1, "assembly": 1, "q": 1, "qd": 1, "lost": 1}, "call": CALL,
+        "next": NEXT, "next_bar": NEXT, "rate": RATE, "rate_bar": RATE,
+        "slots": {"state": 1}, "spare": {"params": 1, "assembly": 1, "state": 1, "lost": 1}, "call": CALL,
         # where the time loop is: step, first environment of the pack, how many environments it holds; is_stopped is set from
         # outside while a kernel runs, and is looked at before every step
         "at": {"step": CURSOR, "env": CURSOR, "count": CURSOR, "is_stopped": CURSOR},
@@ -268,13 +294,16 @@ def rows_of(tree: Mapping[str, Any], slots: int = 0) -> dict[str, int]:
     assembly = {
         "frame_pose": frames + 1, "placement": bodies, "inertia": bodies, "com": links, "drag": links, "shape": shapes,
     }  # fmt: skip
-    per_dof = dict.fromkeys(("S", "armature", "tau", "U", "D_inv", "u", "qdd", "qd_jump", "qd_next"), dofs)
+    per_dof = dict.fromkeys(("S", "armature", "tau", "U", "D_inv", "u", "qdd", "qd_jump"), dofs)
     per_tendon = dict.fromkeys(("length", "speed", "pull"), tendons)
-    work = dict.fromkeys(WORK, bodies + 1) | per_dof | per_tendon | {"q_next": q}
+    work = dict.fromkeys(WORK, bodies + 1) | per_dof | per_tendon
     touches = tree["most_touches"] if tree["n_point_nets"] else 0
     nodes, aims = tree["n_nodes"] + touches * tree["n_point_nodes"], tree["n_aims"]
     work |= {"node": nodes, "pre": nodes, "kept": aims + touches * tree["n_point_kept"]}
     work |= {"kept_inertia": aims if tree["n_mass_aims"] else 0}
+    own = state_counts(tree)
+    state = {"q": q, "qd": dofs, "more": own["n_more"], "all": own["n_state"]}
+    state |= {name: place.stop - place.start for name, place in places(tree).items()}
     multiplier = dict.fromkeys(MULTIPLIER, bodies + 1) | {"mu": dofs, "u": dofs}
     runge = {
         "q": 4 * q,
@@ -286,25 +315,27 @@ def rows_of(tree: Mapping[str, Any], slots: int = 0) -> dict[str, int]:
         "qd0": dofs,
         "part": 1,
         "wrench": links,
+        "more": 4 * own["n_more"],
+        "more_rate": 4 * own["n_more"],
+        "more0": own["n_more"],
     }
     tables = {
         "params": params, "axis_reference": dict.fromkeys(AXIS_REFERENCE, frames), "assembly": assembly,
-        "state": {"q": q, "qd": dofs, "u": actuators, "force": 6 * links}, "work": work, "multiplier": multiplier,
+        "state": state | {"u": actuators, "force": 6 * links}, "next": state, "rate": state, "work": work, "multiplier": multiplier,
         "output": dict.fromkeys(OUTPUT, links), "runge": runge,
         "margin": {"record": 2, "own": tree["n_pair_rows"]},
         "touch": dict.fromkeys(TOUCH, tree["most_touches"])
         | {"shape": shapes, "extent": tree["n_trees"], "geometry": _geometry_rows(tree)}
         | dict.fromkeys(("friction", "restitution", "stiffness", "damping"), touches),
         "block": _block_rows(tree),
-        "slots": {"q": slots * q, "qd": slots * dofs},
+        "slots": {"state": slots * own["n_state"]},
     }  # fmt: skip
-    for name in ("params", "assembly", "state", "work", "output", "runge", "touch", "block"):
+    for name in ("params", "assembly", "state", "next", "rate", "work", "output", "runge", "touch", "block"):
         tables[name + "_bar"] = tables[name]
     tables["spare"] = {
         "params": sum(params[f] * w for f, w in PARAMS.items()),
         "assembly": sum(assembly[f] * w for f, w in ASSEMBLY_BAR.items()),
-        "q": q,
-        "qd": dofs,
+        "state": own["n_state"],
         "lost": 1,
     }
     return {
@@ -401,8 +432,15 @@ def unused_kernels(tree: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 # names for the place where a whole table begins
-ALIASES = {
-    "params.all": "params.link_mass",
-    "params_bar.all": "params_bar.link_mass",
-    "assembly_bar.all": "assembly_bar.frame_pose",
-}
+WHOLE = {
+    "params.all": ("params.link_mass", 0), "params_bar.all": ("params_bar.link_mass", 0),
+    "assembly_bar.all": ("assembly_bar.frame_pose", 0),
+    **{f"{table}.all": (f"{table}.q", 0) for table in ("state", "state_bar", "next", "next_bar")},
+}  # fmt: skip
+
+
+def aliases_of(tree: Mapping[str, Any]) -> dict[str, tuple[str, int]]:
+    """Fields that are other names for rows of another."""
+    tables = [table + suffix for table in ("state", "next", "rate") for suffix in ("", "_bar")]
+    own = {f"{t}.{name}": (f"{t}.more", place.start) for t in tables for name, place in places(tree).items()}
+    return WHOLE | own

@@ -53,3 +53,5 @@ def zero_motion_bar(frame, bar):
         bar.state.q[i] = zero(params.world_dt[0])
     for d in range(tree.n_dofs):
         bar.state.qd[d] = zero(params.world_dt[0])
+    for i in range(tree.n_more):
+        bar.state.more[i] = zero(params.world_dt[0])

@@ -98,7 +98,7 @@ class Certificate:
     @functools.cached_property
     def condition(self) -> np.ndarray:
         """Condition of the contact matrix, worst of some steps evenly spread, per environment; 1 where nothing touches."""
-        return conditions(self._trajectory, *self._trajectory.run.states())
+        return conditions(self._trajectory, *self._trajectory.run.states()[:2])
 
     @functools.cached_property
     def reach(self) -> np.ndarray:
@@ -351,13 +351,14 @@ def step_records(trajectory: Trajectory, which: Sequence[int] | np.ndarray | Non
     """Figures of every step (or of some) by their names in RECORD, (T, batch)."""
     motion = trajectory if which is None else all_steps(trajectory, which)  # type: ignore[arg-type]
     i, model = motion.run.inputs, motion.model
-    q, qd = motion.run.states()
+    q, qd, *more = motion.run.states()
     record = np.zeros((i.steps, i.batch, len(RECORD)))
 
     def describe(one: Worker, first: int, last: int) -> None:
         one.take_params(model)
         motion.run.describe(one, first, last)
         one.set(q=address(q), qd=address(qd), interval=1, status=0, record=address(record))
+        one.set(more=address(more[0]) if more else 0)
 
     motion.run.go_over("certify", lambda: worker(model), describe)
     rows = record.reshape(-1, trajectory.run.inputs.batch, len(RECORD))

@@ -43,7 +43,7 @@ def _evaluated(model: Model, inputs: Any) -> tuple[dict[str, np.ndarray], list[P
             last = min(first + lanes(), inputs.batch)
             one.set(
                 first=first, last=last, batch=inputs.batch, steps=1, q0=address(inputs.q), qd0=address(inputs.qd),
-                u=address(inputs.u), force=address(inputs.force), force_step=0,
+                more0=address(inputs.more), u=address(inputs.u), force=address(inputs.force), force_step=0,
             )  # fmt: skip
             one.run("evaluation")
             for name, field in _KEPT.items():

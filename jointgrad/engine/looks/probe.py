@@ -168,7 +168,7 @@ def free_directions(trajectory: Trajectory, wish: np.ndarray) -> np.ndarray:
 
     i = trajectory.run.inputs
     u, force = None if i.u is None else i.u[:1], i.force if i.force is None or i.force.ndim == 3 else i.force[:1]
-    one = unrun(trajectory.model, Inputs(i.q, i.qd, u, force, 1, True), trajectory.run.threads)
+    one = unrun(trajectory.model, Inputs(i.q, i.qd, u, force, 1, True, more=i.more), trajectory.run.threads)
     left = np.nan_to_num(tangents(one, {"qd": wish}, {})[1][-1], posinf=0.0, neginf=0.0)
     size, wished = (np.sqrt((x * x).mean(-1, keepdims=True)) for x in (left, wish))
     return np.where(size > FREE * wished, left / np.where(size > 0, size, 1.0), 0.0)
@@ -180,8 +180,8 @@ def last_states(trajectory: Trajectory, dq: np.ndarray, dqd: np.ndarray) -> np.n
 
     i = trajectory.run.inputs
     moved = rolled_out(
-        trajectory.model, State(i.q + dq, i.qd + dqd), i.u, i.steps, i.force, threads=trajectory.run.threads, on_nan="freeze",
-        keep=False, warns=False,
+        trajectory.model, State(i.q + dq, i.qd + dqd, i.more), i.u, i.steps, i.force, threads=trajectory.run.threads,
+        on_nan="freeze", keep=False, warns=False,
     )  # fmt: skip
     last = np.concatenate([moved.last.q, moved.last.qd], axis=-1)
     last[moved.status >= 0] = np.inf

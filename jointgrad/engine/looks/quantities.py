@@ -15,7 +15,7 @@ from ...model.arguments import default_threads
 from ...model.arrays import Model, State, checked_model
 from ...model.errors import InputError
 from ..kernels.quantities import ASKED, LOOK, LOOKS, LOOKS_SCHEMA, N_BASIS
-from ..kernels.workspace import PARAMS, rows_of
+from ..kernels.workspace import PARAMS, WHOLE, rows_of
 from ..run.runtime import (
     CHUNK,
     Borrowed,
@@ -58,7 +58,8 @@ class Looker(Worker):
             **{f"call.{name}": [0] * len(PARAMS) for name in ("param", "param_dot", "param_stride")},
         }
         self.model, self.library = model, library(n_lanes, 1)
-        self.frame = Frame(LOOKS_SCHEMA, rows, integers, n_lanes, 1, {"params.all": "params.link_mass"})
+        aliases = {name: place for name, place in WHOLE.items() if name in LOOKS_SCHEMA.slots}
+        self.frame = Frame(LOOKS_SCHEMA, rows, integers, n_lanes, 1, aliases)
         self.frame.set(call__n_fields=len(PARAMS))
         self._slots = {f: LOOKS_SCHEMA.slots[f"call.{f}"] for f in LOOKS_SCHEMA.tables["call"]}
         self._stopped = LOOKS_SCHEMA.slots["at.is_stopped"]

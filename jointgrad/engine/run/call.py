@@ -27,9 +27,9 @@ from .single_steps import step, step_adjoint
 from .trajectory import EXACT, Gradient, Trajectory, check_meaning
 
 Shapes = Mapping[str, tuple[int, ...]]
-STATE = ("q", "qd")
+STATE = ("q", "qd", "more")
 # what Trajectory.backward calls them; all others are parameters
-WRT = {"q": "state", "qd": "state", "u": "u", "force": "force"}
+WRT = {"q": "state", "qd": "state", "more": "state", "u": "u", "force": "force"}
 
 
 class Kept(NamedTuple):
@@ -41,7 +41,8 @@ class Kept(NamedTuple):
 
 @dataclass(frozen=True)
 class Call:
-    """`inputs` names the arrays in their order: q, qd, then u, force and parameters where given."""
+    """`inputs` names the arrays in their order: q, qd, further state where the model has any, then u, force and parameters where
+    given."""
 
     model: Model
     inputs: tuple[str, ...]
@@ -62,7 +63,11 @@ class Call:
 
     @property
     def results(self) -> tuple[str, ...]:
-        return (*STATE, *self.outputs)
+        return (*self.state, *self.outputs)
+
+    @property
+    def state(self) -> tuple[str, ...]:
+        return STATE if self.model.n_more else STATE[:2]
 
     @property
     def returns_states(self) -> bool:
@@ -76,7 +81,11 @@ class Call:
 
     def result_shapes(self, batch: int | None) -> list[tuple[int, ...]]:
         """Shapes of what comes out of a batch of this size."""
-        widths: dict[str, tuple[int, ...]] = {"q": (self.model.nq,), "qd": (self.model.nv,)}
+        widths: dict[str, tuple[int, ...]] = {
+            "q": (self.model.nq,),
+            "qd": (self.model.nv,),
+            "more": (self.model.n_more,),
+        }
         n_links = self.model.n_links if self.links is None else len(self.links)
         widths |= {name: (n_links, *OUTPUTS[name]) for name in self.outputs}
         rows = () if batch is None else (batch,)
@@ -91,13 +100,13 @@ class Call:
             model, state, u, force = self._parts(arrays)
             if self.steps is None:
                 last = step(model, state, u, force, self.threads, self.on_nan)
-                return [last.q, last.qd], None
+                return [getattr(last, name) for name in self.state], None
             kept = self._rollout(model, state, u, force, keep or not self.only_last)
         except InputError as error:
             raise InputError(_in_words_of_the_caller(error)) from None
         # arrays that may be written to: the frameworks themselves notice changes in place
         motion = kept.motion
-        states = (motion.run.q_last, motion.run.qd_last) if self.only_last else motion.run.states()
+        states = motion.run.last if self.only_last else motion.run.states()
         found = [motion.run.unbatched(x, 0 if self.only_last else 1) for x in states]
         return [*found, *(self._output(kept, name) for name in self.outputs)], kept if keep else None
 
@@ -142,18 +151,19 @@ class Call:
     def _gradient(
         self, arrays: Sequence, results: Sequence, bars: Sequence, wrt: tuple[str, ...], kept: Kept | None
     ) -> Gradient:
+        more_bar = bars[2] if self.model.n_more else None
         if self.steps is None:
             model, state, u, force = self._parts(arrays)
-            return step_adjoint(model, state, u, bars[0], bars[1], force, self.threads, wrt)
+            return step_adjoint(model, state, u, bars[0], bars[1], force, self.threads, wrt, more_bar)
         motion, end = kept or self._motion_again(arrays, results)
-        given = {name: bar for name, bar in zip(self.outputs, bars[2:], strict=True) if bar is not None}
+        given = {name: bar for name, bar in zip(self.outputs, bars[len(self.state) :], strict=True) if bar is not None}
         own = {n: self._output_bar(motion, n, bar) for n, bar in given.items() if end is None or n in LOADS}
         if end is None or len(own) == len(given):
-            return motion.backward(bars[0], bars[1], own, wrt=wrt)
+            return motion.backward(bars[0], bars[1], own, wrt=wrt, more_bar=more_bar)
         rest = {n: self._output_bar(end, n, bar) for n, bar in given.items() if n not in LOADS}
         last = end.backward(bars=rest, wrt=("state", "params") if "params" in wrt else ("state",))
         q_bar, qd_bar = self._at_the_end(bars[0], last.q), self._at_the_end(bars[1], last.qd)
-        found = motion.backward(q_bar, qd_bar, own, wrt=wrt)
+        found = motion.backward(q_bar, qd_bar, own, wrt=wrt, more_bar=more_bar)
         return replace(found, params={name: x + last.params[name] for name, x in found.params.items()})
 
     def _at_the_end(self, bar: np.ndarray | None, more: np.ndarray) -> np.ndarray:
@@ -167,7 +177,7 @@ class Call:
     def _parts(self, arrays: Sequence[np.ndarray]) -> tuple[Model, State, Any, Any]:
         """Model, state, controls and outside forces."""
         u, force = (arrays[self.inputs.index(name)] if name in self.inputs else None for name in ("u", "force"))
-        return self._model(arrays), State(arrays[0], arrays[1]), u, force
+        return self._model(arrays), State(*arrays[: len(self.state)]), u, force
 
     def _model(self, arrays: Sequence[np.ndarray]) -> Model:
         values = {name: x for name, x in zip(self.inputs, arrays, strict=True) if name in PARAMS}
@@ -181,14 +191,14 @@ class Call:
             outputs=tuple(name for name in self.outputs if name not in apart), keep=keep,
         )  # fmt: skip
         motion.gradient = self.gradient
-        return Kept(motion, self._end(model, (motion.run.q_last, motion.run.qd_last)))
+        return Kept(motion, self._end(model, motion.run.last))
 
     @property
     def _apart(self) -> tuple[str, ...]:
         """Outputs that are asked of the last state apart, so that no step before it has to say them."""
         return tuple(name for name in self.outputs if name not in LOADS) if self.outputs_at == "last" else ()
 
-    def _end(self, model: Model, last: tuple[np.ndarray, np.ndarray]) -> Trajectory | None:
+    def _end(self, model: Model, last: tuple[np.ndarray, ...]) -> Trajectory | None:
         """The last state as a motion of no steps, for its outputs."""
         if not self._apart:
             return None
@@ -201,9 +211,9 @@ class Call:
         """The motion whose states came out, or, where only the last one did, the same motion run once more."""
         model, state, u, force = self._parts(arrays)
         if self.returns_states:
-            motion = known_motion(model, (results[0], results[1]), u, force=force, threads=self.threads)
+            motion = known_motion(model, results[: len(self.state)], u, force=force, threads=self.threads)
             motion.gradient = self.gradient
-            return Kept(motion, self._end(model, (motion.run.q_last, motion.run.qd_last)))
+            return Kept(motion, self._end(model, motion.run.last))
         return self._rollout(model, state, u, force, True)
 
     # axes that a framework maps over ---------------------------------------------------------------------------------------
@@ -245,7 +255,7 @@ def _in_words_of_the_caller(error: InputError) -> str:
 
 def _in_words_of_the_loss(error: InputError) -> str:
     text = str(error).replace("bars[", "_bar[")
-    for name, words in (("qd_bar", "qd"), ("q_bar", "q"), ("_bar", "output")):
+    for name, words in (("qd_bar", "qd"), ("q_bar", "q"), ("more_bar", "more"), ("_bar", "output")):
         text = text.replace(name, f"the gradient that the loss hands back for {words}")
     return text
 
@@ -268,6 +278,8 @@ def checked_call(
     if model.batch is not None and batch != (model.batch,):
         raise InputError(f"q has shape {q}, but the model has parameters for {model.batch} environments")
     _check("qd", shapes["qd"], (*batch, model.nv))
+    if model.n_more:
+        _check("more", shapes["more"], (*batch, model.n_more))
     n_steps = None if is_step else _check_controls(model, shapes, batch, steps)
     if is_step and "u" in shapes:
         _check("u", shapes["u"], (*batch, model.nu), functools.partial(controls_hint, model))

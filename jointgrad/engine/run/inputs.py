@@ -56,6 +56,7 @@ class Inputs:
     is_batched: bool
     hold: int = 1  # steps over which a control that was given is held; u here has a row per step
     prints: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # of arrays that somebody else could write to
+    more: np.ndarray | None = None  # where the model has further state
 
     @property
     def batch(self) -> int:
@@ -80,7 +81,8 @@ class Inputs:
                 kept[name] = array.copy()
             else:
                 prints[name] = fingerprint(array)
-        return Inputs(**kept, steps=self.steps, is_batched=self.is_batched, hold=self.hold, prints=prints)
+        more = None if self.more is None else self.more.copy()
+        return Inputs(**kept, steps=self.steps, is_batched=self.is_batched, hold=self.hold, prints=prints, more=more)
 
     def check(self) -> None:
         for name, before in self.prints.items():
@@ -134,7 +136,18 @@ def checked_inputs(model: Model, state: State, u: Any, steps: int | None, force:
         shape: tuple = (*batch, model.n_links, 6) if np.ndim(force) == ndim else (steps, *batch, model.n_links, 6)
         force = checked("force", force, shape)
         force = force.reshape(*force.shape[: force.ndim - ndim], q.shape[0], model.n_links, 6)
-    return Inputs(q, qd, u, force, int(steps or 0), is_batched, hold)
+    return Inputs(q, qd, u, force, int(steps or 0), is_batched, hold, more=further_state(model, state, batch, len(q)))
+
+
+def further_state(model: Model, state: State, batch: tuple[int, ...], rows: int) -> np.ndarray | None:
+    """Of a state (rows, n_more), where the model has any; zero where it is not given."""
+    if not model.n_more:
+        if state.more is not None:
+            raise InputError("state.more is given, but the model has no state beside q and qd")
+        return None
+    if state.more is None:
+        return np.zeros((rows, model.n_more))
+    return checked("state.more", state.more, (*batch, model.n_more)).reshape(rows, model.n_more)
 
 
 def checked_hold(hold: Any, steps: int | None, has_controls: bool) -> int:

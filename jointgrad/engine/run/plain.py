@@ -17,13 +17,14 @@ import numpy as np
 from ...compiler.field import plain_tables
 from ...model.arrays import Model
 from ...model.errors import SimulationError
+from ...model.state_fields import state_counts
 from ..kernels.dynamics import dynamics
 from ..kernels.stages.assembly import assembly_stage
 from ..kernels.stages.grafts import grafted_rates
 from ..kernels.stages.kinematics import kinematics
 from ..kernels.stages.outputs import outputs
 from ..kernels.step import step as step_kernel
-from ..kernels.workspace import PARAMS, SCHEMA, lists_of, rows_of
+from ..kernels.workspace import PARAMS, SCHEMA, aliases_of, lists_of, rows_of
 from .axis_references import axis_references_of
 
 
@@ -52,7 +53,12 @@ def tables(model: Model, params: Mapping[str, Any] | None = None) -> SimpleNames
     """All tables of a model, its parameters filled in and assembled; values in `params` stand in for the model's own."""
     tree = model.topology.tree
     lists = {name: [0] * count for name, count in lists_of(tree).items()}
-    z = plain_tables(SCHEMA, rows_of(tree), {f"tree.{k}": v for k, v in tree.items()} | lists)
+    z = plain_tables(
+        SCHEMA,
+        rows_of(tree),
+        {f"tree.{k}": v for k, v in {**tree, **state_counts(tree)}.items()} | lists,
+        aliases_of(tree),
+    )
     given = {**model.params, **(params or {})}
     for name, width in PARAMS.items():
         value = given[name.replace("_", ".", 1)]
@@ -80,9 +86,11 @@ def _rows(value: Any, rows: int, width: int) -> list:
     return [row if width == 1 else tuple(row[k] for k in range(width)) for row in value]
 
 
-def _with_state(model: Model, q: Any, qd: Any, u: Any, force: Any, params: Any) -> SimpleNamespace:
+def _with_state(model: Model, q: Any, qd: Any, u: Any, force: Any, params: Any, more: Any) -> SimpleNamespace:
     z = tables(model, params)
     z.state.q[:], z.state.qd[:] = _numbers(q), _numbers(qd)
+    if more is not None:
+        z.state.more[:] = _numbers(more)
     if u is not None:
         z.state.u[:] = _numbers(u)
     if force is not None:
@@ -100,20 +108,34 @@ def _check_room(z: SimpleNamespace) -> None:
 
 
 def step(
-    model: Model, q: Any, qd: Any, u: Any = None, force: Any = None, params: Mapping[str, Any] | None = None
-) -> tuple[Any, Any]:
-    """Next q and qd, as numbers of the same kind; arrays have the values on their last axis."""
-    z = _with_state(model, q, qd, u, force, params)
+    model: Model,
+    q: Any,
+    qd: Any,
+    u: Any = None,
+    force: Any = None,
+    params: Mapping[str, Any] | None = None,
+    more: Any = None,
+) -> tuple[Any, ...]:
+    """Next q and qd (and further state where the model has any), as numbers of the same kind; arrays have the values on their last
+    axis."""
+    z = _with_state(model, q, qd, u, force, params, more)
     step_kernel(z)
     _check_room(z)
-    return _joined(z.work.q_next, q), _joined(z.work.qd_next, qd)
+    further = (_joined(z.next.more, q),) if model.n_more else ()
+    return _joined(z.next.q, q), _joined(z.next.qd, qd), *further
 
 
 def acceleration(
-    model: Model, q: Any, qd: Any, u: Any = None, force: Any = None, params: Mapping[str, Any] | None = None
+    model: Model,
+    q: Any,
+    qd: Any,
+    u: Any = None,
+    force: Any = None,
+    params: Mapping[str, Any] | None = None,
+    more: Any = None,
 ) -> Any:
     """qdd of the state, with what networks and springs do; impulses of contact are no acceleration, and change the next rates."""
-    z = _with_state(model, q, qd, u, force, params)
+    z = _with_state(model, q, qd, u, force, params, more)
     dynamics(z, z.tree.has_soft_contact)
     grafted_rates(z)
     _check_room(z)

@@ -41,6 +41,7 @@ class _Reverse:
         self.schedule = run.schedule or every_step()
         self.bars, self.wrt = bars, wrt
         self.q0_bar, self.qd0_bar = np.empty_like(i.q), np.empty_like(i.qd)
+        self.more0_bar = None if i.more is None else np.empty_like(i.more)
         self.u_bar = np.empty_like(i.u) if "u" in wrt and i.u is not None else None
         self.force_bar = (
             np.empty((i.steps, i.batch, model.n_links, 6)) if "force" in wrt and i.force is not None else None
@@ -60,6 +61,8 @@ class _Reverse:
         found: dict[str, Any] = {}
         if "state" in self.wrt:
             found["q"], found["qd"] = run.unbatched(self.q0_bar, 0), run.unbatched(self.qd0_bar, 0)
+            if self.more0_bar is not None:
+                found["more"] = run.unbatched(self.more0_bar, 0)
         if self.u_bar is not None:
             found["u"] = run.unbatched(self.u_bar)
         if self.force_bar is not None:
@@ -82,9 +85,10 @@ class _Reverse:
         if self.bars.outputs:
             self.describe_outputs(one)
         one.set(
-            q=address(run.q), qd=address(run.qd), interval=self.schedule.interval, status=0,
+            q=address(run.q), qd=address(run.qd), more=address(run.more), interval=self.schedule.interval, status=0,
             **wanted(self.bars.outputs), wants_params=int(self.sums is not None),
-            q_bar=address(self.bars.q), qd_bar=address(self.bars.qd), each=int(self.bars.each),
+            q_bar=address(self.bars.q), qd_bar=address(self.bars.qd), more_bar=address(self.bars.more),
+            more0_bar=address(self.more0_bar), each=int(self.bars.each),
             u_bar=address(self.u_bar), force_bar=address(self.force_bar), q0_bar=address(self.q0_bar),
             qd0_bar=address(self.qd0_bar), params_sum=address(self.sums),
         )  # fmt: skip

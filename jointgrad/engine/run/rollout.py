@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from ...model.arguments import (
     default_threads,
 )
 from ...model.arrays import Model, State
-from ...model.errors import SimulationError
+from ...model.errors import InputError, SimulationError
 from ..gradients import Meaning
 from .hints import hint
 from .inputs import check_options, check_values, checked_inputs
@@ -92,7 +93,7 @@ def rolled_out(
     schedule = every_step()
     if memory is not None and keep:
         packed = lanes_for(model, inputs.batch) * min(n_threads, -(-inputs.batch // CHUNK))
-        schedule = planned(inputs.steps, inputs.batch, 8 * (model.nq + model.nv), packed, budget)
+        schedule = planned(inputs.steps, inputs.batch, 8 * (model.nq + model.nv + model.n_more), packed, budget)
     run = executed(model, inputs, schedule if keep else None, tuple(outputs), n_threads)
     if run.status.max(initial=-1) >= 0:
         # something is not finite: either it came in so, or the motion blew up
@@ -108,13 +109,19 @@ def rolled_out(
 
 
 def known_motion(
-    model: Model, states: tuple[Any, Any], u: Any = None, *, force: Any = None, threads: int | None = None
+    model: Model, states: Sequence[Any], u: Any = None, *, force: Any = None, threads: int | None = None
 ) -> Trajectory:
     """A motion that was rolled out before, from its states q (T+1, batch, nq) and qd: for going back, nothing is run."""
-    q, qd = (np.asarray(x) for x in states)
-    inputs = checked_inputs(model, State(q[0], qd[0]), u, len(q) - 1, force)
-    wide = [checked(name, x, (*x.shape[:-1], x.shape[-1])).copy() for name, x in (("q", q), ("qd", qd))]
+    q, qd = (np.asarray(x) for x in states[:2])
+    start, given = State(q[0], qd[0]), [("q", q), ("qd", qd)]
+    if model.n_more:
+        if len(states) < 3 or states[2] is None:
+            raise InputError("this model has further state, which a motion known by q and qd alone does not have")
+        more = np.asarray(states[2])
+        start, given = replace(start, more=more[0]), [*given, ("more", more)]
+    inputs = checked_inputs(model, start, u, len(q) - 1, force)
+    wide = [checked(name, x, (*x.shape[:-1], x.shape[-1])).copy() for name, x in given]
     found = tuple(x if inputs.is_batched else x[:, None] for x in wide)
     n_threads = threads or (default_threads() if inputs.batch > CHUNK else 1)
     guarded = inputs.guarded((found[0][0], found[1][0]), u)
-    return Trajectory(Run(model, guarded, every_step(), n_threads, (found[0], found[1])))
+    return Trajectory(Run(model, guarded, every_step(), n_threads, found))

@@ -18,9 +18,21 @@ from ...model.arrays import NO_TURN, Model, State, checked_model, has_no_directi
 from ...model.arrays import PARAMS as NAMED_PARAMS
 from ...model.budget import excess
 from ...model.errors import InputError, SimulationError
+from ...model.state_fields import state_counts
 from ..kernels.entry import KERNELS
 from ..kernels.time_loop import DONE, EACH_PACK, ONCE
-from ..kernels.workspace import ALIASES, ASSEMBLY_BAR, OUTPUT, PARAMS, SCHEMA, lists_of, rows_of, unused_kernels
+from ..kernels.workspace import (
+    ASSEMBLY_BAR,
+    OUTPUT,
+    PARAMS,
+    PARTS,
+    SCHEMA,
+    STATE_ARRAYS,
+    aliases_of,
+    lists_of,
+    rows_of,
+    unused_kernels,
+)
 from .axis_references import axis_references_of
 from .naming import source_names
 from .schedule import Schedule, every_step
@@ -74,19 +86,21 @@ class Worker:
 
     def __init__(self, model: Model, n_lanes: int, parts: int, schedule: Schedule) -> None:
         tree = model.topology.tree
-        rows = rows_of(tree, schedule.slots)
+        rows, aliases = rows_of(tree, schedule.slots), aliases_of(tree)
         n_fields, n_outputs = len(PARAMS), len(OUTPUT)
         program = [x for line in (*schedule.program, *schedule.tail) for x in line]
-        integers = {f"tree.{k}": v for k, v in tree.items()} | {
+        integers = {f"tree.{k}": v for k, v in {**tree, **state_counts(tree)}.items()} | {
+            "call.state_size": [rows[f"state.{part}"] for part in PARTS],
+            **{f"call.{name}": [0] * len(PARTS) for name in (*STATE_ARRAYS, "nowhere")},
             "call.program": program,
             "call.param_size": [rows[f"params.{f}"] * w for f, w in PARAMS.items()],
             **{f"call.{name}": [0] * n_fields for name in ("param", "param_dot", "param_stride", "param_bar")},
             **{f"call.{name}": [0] * n_outputs for name in ("output", "output_dot", "output_bar")},
             **{name: np.zeros(count, dtype=np.int64) for name, count in lists_of(tree).items()},
         }
-        _check_room(rows, n_lanes * parts)
+        _check_room(rows, aliases, n_lanes * parts)
         self.model, self.library = model, library(n_lanes, parts)
-        self.frame = Frame(SCHEMA, rows, integers, n_lanes, parts, ALIASES)
+        self.frame = Frame(SCHEMA, rows, integers, n_lanes, parts, aliases)
         self.frame.set(
             call__n_fields=n_fields,
             call__n_params=sum(rows[f"params.{f}"] * w for f, w in PARAMS.items()),
@@ -98,6 +112,9 @@ class Worker:
             tree__has_tangents=int(parts == 2),
         )
         self._slots = {f: SCHEMA.slots[f"call.{f}"] for f in SCHEMA.tables["call"]}
+        for name, word in STATE_ARRAYS.items():
+            first = self.frame.integers[self._slots[name]]
+            self._slots |= {word.format(part): first + k for k, part in enumerate(PARTS)}
         self._full, self._stopped = SCHEMA.slots["touch.is_full"], SCHEMA.slots["at.is_stopped"]
         self._runs: dict[tuple[str, bool], Callable[[], None]] = {}
         self._without = unused_kernels(tree)
@@ -209,9 +226,9 @@ class Borrowed:
             self.idle.append(self.one)
 
 
-def _check_room(rows: Mapping[str, int], copies: int) -> None:
+def _check_room(rows: Mapping[str, int], aliases: Mapping[str, Any], copies: int) -> None:
     """Long chains with many limits take room in proportion to the square of their length."""
-    numbers = sum(rows[f] * SCHEMA.width(f) for f in SCHEMA.slots if SCHEMA.is_pack(f) and f not in ALIASES)
+    numbers = sum(rows[f] * SCHEMA.width(f) for f in SCHEMA.slots if SCHEMA.is_pack(f) and f not in aliases)
     if why := excess("working_bytes", 8 * copies * numbers):
         raise SimulationError(f"this world needs {why}; fewer contacts (max_contacts), limits or bodies need less")
 

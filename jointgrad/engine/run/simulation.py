@@ -11,7 +11,7 @@ from ...model.arguments import check_flag, checked_count, default_threads, shown
 from ...model.arrays import Model, State, checked_model
 from ...model.errors import InputError
 from .hints import hint
-from .inputs import check_options
+from .inputs import check_options, further_state
 from .rollout import known_motion, rolled_out
 from .runtime import (
     CHUNK,
@@ -60,6 +60,10 @@ class Simulation:
         q, qd, self._is_batched = checked_state(model, self._start)
         n = len(q)
         self._q, self._qd, self._u = q.copy(), qd.copy(), np.zeros((n, model.nu))
+        more = further_state(model, self._start, q.shape[:1] if self._is_batched else (), n)
+        self._more = None if more is None else more.copy()
+        if record and model.n_more:
+            raise InputError("record=True keeps q and qd alone, but this model has further state: use jg.rollout")
         self._force: np.ndarray | None = None
         self._public = [x if self._is_batched else x[0] for x in (self._q, self._qd, self._u)]
         self._status = np.full(n, -1, dtype=np.int64)
@@ -115,6 +119,9 @@ class Simulation:
             check_finite(name, array)
         check_quaternions(self.model, q)
         self._q[...], self._qd[...] = q, qd
+        if self._more is not None:
+            start = self._start if state is None else state
+            self._more[...] = further_state(self.model, start, q.shape[:1] if self._is_batched else (), len(q))
         self.steps = 0
         hint(self.model, self._q)
         if self._record is not None:
@@ -168,6 +175,7 @@ class Simulation:
         one.set(
             first=first, last=last, batch=len(self._q), steps=1, interval=1, status=address(self._status), q=0, qd=0,
             q0=address(self._q), qd0=address(self._qd), q_last=address(self._q), qd_last=address(self._qd),
+            more0=address(self._more), more_last=address(self._more),
             u=address(self._u) if self.model.nu else 0, force=address(self._force), force_step=0,
             wants_outputs=0, wants_wrenches=0, settling=0,
         )  # fmt: skip
@@ -182,7 +190,7 @@ class Simulation:
         check_quaternions(self.model, self._q)
         # from where they are, the same step says what went wrong
         u = np.repeat(self._u[None], steps, 0) if self.model.nu else None
-        rolled_out(self.model, State(self._q, self._qd), u, steps, self._force, keep=False)
+        rolled_out(self.model, State(self._q, self._qd, self._more), u, steps, self._force, keep=False)
 
     def trajectory(self) -> Trajectory:
         """What was stepped since the last reset, as a motion like those of `jg.rollout`: to be saved, seen, differentiated. A state

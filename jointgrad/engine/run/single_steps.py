@@ -40,7 +40,7 @@ def step(
     controls = None if u is None else as_array("u", u)[None]
     motion = rolled_out(model, state, controls, force=force, steps=1, threads=threads, on_nan=on_nan, keep=False)
     run = motion.run
-    return State(*(run.unbatched(x, 0) for x in (run.q_last, run.qd_last)))
+    return State(*(run.unbatched(x, 0) for x in run.last))
 
 
 def _is_plain(model: Model, state: State, u: Any) -> bool:
@@ -48,7 +48,7 @@ def _is_plain(model: Model, state: State, u: Any) -> bool:
     if type(state) is not State or type(state.q) is not np.ndarray or type(state.qd) is not np.ndarray:
         return False
     q, qd, batch = state.q, state.qd, state.q.shape[:-1]
-    if len(batch) > 1 or (batch and (batch[0] > CHUNK or batch[0] == 0)) or model.batch is not None:
+    if len(batch) > 1 or (batch and (batch[0] > CHUNK or batch[0] == 0)) or model.batch is not None or model.n_more:
         return False
     is_fit = q.shape == (*batch, model.nq) and qd.shape == (*batch, model.nv) and q.dtype == qd.dtype == np.float64
     return is_fit and (u is None or (type(u) is np.ndarray and u.shape == (*batch, model.nu) and u.dtype == np.float64))
@@ -96,6 +96,7 @@ def step_adjoint(
     force: Any = None,
     threads: int | None = None,
     wrt: Sequence[str] = WRT,
+    more_bar: Any = None,
 ) -> Gradient:
     """The reverse of `step`: from cotangents of the next state, shaped like it, to those of all that the step had."""
     if force is None and not {"force", "params"} & set(wrt) and _is_plain(model, state, u):
@@ -105,8 +106,10 @@ def step_adjoint(
                 return Gradient(*found) if u is not None else Gradient(*found[:2])
     # the way back reads the state before the step alone
     q, qd = (np.stack([x, x]) for x in (state.q, state.qd))
-    motion = known_motion(model, (q, qd), None if u is None else np.asarray(u)[None], force=force, threads=threads)
-    found_all = motion.backward(q_bar, qd_bar, wrt=wrt)
+    more = None if state.more is None else np.stack([state.more] * 2)
+    controls = None if u is None else np.asarray(u)[None]
+    motion = known_motion(model, (q, qd, more), controls, force=force, threads=threads)
+    found_all = motion.backward(q_bar, qd_bar, wrt=wrt, more_bar=more_bar)
     return found_all if found_all.u is None else replace(found_all, u=found_all.u[0])
 
 

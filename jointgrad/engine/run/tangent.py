@@ -17,24 +17,27 @@ if TYPE_CHECKING:
 
 def tangents(
     trajectory: Trajectory, dots: Mapping[str, Any], params: Mapping[str, Any], outputs: tuple[str, ...] = ()
-) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
-    """Tangents of all states, (T+1, batch, nq) and (T+1, batch, nv), and of named outputs, for directions of q, qd, u and force
-    (those that are not there are zero) and of parameters."""
+) -> tuple[Any, ...]:
+    """Tangents of all states, (T+1, batch, nq) and (T+1, batch, nv), of further state where there is any, and of named outputs,
+    for directions of q, qd, more, u and force (those that are not there are zero) and of parameters."""
     from .outputs import OUTPUTS, empty_outputs, wanted
 
     i, model = trajectory.run.inputs, trajectory.model
     batch = (i.batch,) if i.is_batched else ()
-    q, qd, u, force = (dots.get(name) for name in ("q", "qd", "u", "force"))
+    sizes = {"q": model.nq, "qd": model.nv} | ({"more": model.n_more} if model.n_more else {})
+    u, force = (dots.get(name) for name in ("u", "force"))
     given = {
-        "q0_dot": _direction("q", q, (*batch, model.nq)),
-        "qd0_dot": _direction("qd", qd, (*batch, model.nv)),
+        **{f"{name}0_dot": _direction(name, dots.get(name), (*batch, n)) for name, n in sizes.items()},
         "u_dot": _direction("u", u, (i.steps, *batch, model.nu)),
         "force_dot": None if force is None else _direction("force", force, _force_shape(trajectory, batch)),
     }
     param_dots = {name: _param_direction(model, name, value) for name, value in known_parameters(params).items()}
     shape = (i.steps + 1, i.batch)
-    values = np.empty((*shape, model.nq)), np.empty((*shape, model.nv))
-    found = np.empty((*shape, model.nq)), np.empty((*shape, model.nv))
+    values = {name: np.empty((*shape, n)) for name, n in sizes.items()}
+    found = {name: np.empty((*shape, n)) for name, n in sizes.items()}
+    places = {name: address(x) for name, x in values.items()} | {f"{name}_dot": address(x) for name, x in found.items()}
+    places |= {f"{name}_last": address(x[-1]) for name, x in values.items()}
+    places |= {f"{name}_last_dot": address(x[-1]) for name, x in found.items()}
     output_values, output_dots = (empty_outputs(model, i, outputs) for _ in range(2))
 
     def describe(one: Worker, first: int, last: int) -> None:
@@ -43,15 +46,12 @@ def tangents(
         one.integers("output")[:] = [address(output_values.get(o)) for o in OUTPUTS]
         one.integers("output_dot")[:] = [address(output_dots.get(o)) for o in OUTPUTS]
         one.set(
-            q=address(values[0]), qd=address(values[1]), q_dot=address(found[0]), qd_dot=address(found[1]),
-            q_last=address(values[0][-1]), qd_last=address(values[1][-1]),
-            q_last_dot=address(found[0][-1]), qd_last_dot=address(found[1][-1]),
-            interval=1, status=0, **wanted(outputs), **{name: address(dot) for name, dot in given.items()},
+            **places, interval=1, status=0, **wanted(outputs), **{name: address(dot) for name, dot in given.items()},
         )  # fmt: skip
 
     trajectory.run.go_over("rollout", lambda: worker(model, parts=2), describe)
     dots_of = {name: trajectory.run.unbatched(dot) for name, dot in output_dots.items()}
-    return trajectory.run.unbatched(found[0]), trajectory.run.unbatched(found[1]), dots_of
+    return (*(trajectory.run.unbatched(x) for x in found.values()), dots_of)
 
 
 def _direction(name: str, value: Any, shape: tuple[int, ...]) -> np.ndarray | None:

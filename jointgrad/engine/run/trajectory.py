@@ -46,6 +46,7 @@ class Gradient(Compared):
     force: np.ndarray = None  # type: ignore[assignment]
     params: Mapping[str, np.ndarray] = field(default_factory=dict)
     report: Mapping[str, Any] = field(default_factory=dict)
+    more: np.ndarray | None = None  # of the start's further state, where the model has any
 
     def _rows(self) -> list[tuple[str, str]]:
         """Shape and largest number of every cotangent that is there and not zero."""
@@ -126,7 +127,7 @@ class Trajectory:
     @property
     def last(self) -> State:
         """The state after the last step: q (batch, nq), qd (batch, nv)."""
-        return State(*(self._shown(x, 0) for x in (self.run.q_last, self.run.qd_last)))
+        return State(*(self._shown(x, 0) for x in self.run.last))
 
     @property
     def q(self) -> np.ndarray:
@@ -137,6 +138,11 @@ class Trajectory:
     def qd(self) -> np.ndarray:
         """Rates (T+1, batch, nv); without a batch axis in, without it out."""
         return self._shown(self.run.states()[1])
+
+    @property
+    def more(self) -> np.ndarray | None:
+        """Further state (T+1, batch, n_more), by name in `model.state_places`; None where the model has none."""
+        return self._shown(self.run.states()[2]) if self.model.n_more else None
 
     @property
     def u(self) -> np.ndarray | None:
@@ -169,29 +175,33 @@ class Trajectory:
         qd_bar: Any = None,
         bars: Mapping[str, Any] | None = None,
         wrt: Sequence[str] = WRT,
+        more_bar: Any = None,
     ) -> Gradient:
         """Cotangents of the start, the controls, the outside forces and the parameters.
 
-        q_bar (T+1, batch, nq) and qd_bar belong to every state, or without the time axis to the last one; bars holds
-        cotangents of named outputs. A shared parameter's cotangent is summed over the batch.
+        q_bar (T+1, batch, nq) and qd_bar (of further state, more_bar) belong to every state, or without the time axis to the last
+        one; bars holds cotangents of named outputs. A shared parameter's cotangent is summed over the batch.
         """
         self.run.inputs.check()
         if self.run.schedule is None:
             raise InputError("this trajectory kept no states to go back through: roll out with keep=True")
         wrt = checked_names("wrt", wrt, WRT)
-        state_bars, each = self._state_bars(q_bar, qd_bar)
+        self._check_meaning()
+        state_bars, each = self._state_bars(q_bar, qd_bar, more_bar)
         output_bars = self._output_bars(checked_mapping("bars", bars))
-        found = self.gradient.pulled_back(self, Bars(state_bars[0], state_bars[1], each, output_bars), wrt)
+        found = self.gradient.pulled_back(
+            self, Bars(state_bars[0], state_bars[1], each, output_bars, state_bars[2]), wrt
+        )
         hold = self.run.inputs.hold
         if hold == 1 or found.u is None:
             return found
         # a control that was held has what all its steps say
         return replace(found, u=found.u.reshape(-1, hold, *found.u.shape[1:]).sum(1))
 
-    def _state_bars(self, q_bar: Any, qd_bar: Any) -> tuple[list[np.ndarray | None], bool]:
+    def _state_bars(self, q_bar: Any, qd_bar: Any, more_bar: Any) -> tuple[list[np.ndarray | None], bool]:
         i, model = self.run.inputs, self.model
         batch = (i.batch,) if i.is_batched else ()
-        given = [("q_bar", q_bar, model.nq), ("qd_bar", qd_bar, model.nv)]
+        given = [("q_bar", q_bar, model.nq), ("qd_bar", qd_bar, model.nv), ("more_bar", more_bar, model.n_more)]
         each = any(np.ndim(x) == len(batch) + 2 for _, x, _ in given if x is not None)
         found: list[np.ndarray | None] = []
         for name, value, n in given:
@@ -229,14 +239,21 @@ class Trajectory:
         force: Any = None,
         params: Mapping[str, Any] | None = None,
         outputs: Sequence[str] | None = None,
+        more: Any = None,
     ) -> Any:
         """Directional derivatives of all states, (q, qd), for directions of the start, the controls, outside forces,
-        parameters. With names of outputs, their derivatives come third, in a dict."""
+        parameters. With names of outputs, their derivatives come last, in a
+        dict; where the model has further state, its derivatives come after those of qd."""
         self.run.inputs.check()
         names = checked_names("outputs", () if outputs is None else outputs, OUTPUTS, "output")
-        dots = {"q": q, "qd": qd, "u": self._held(u), "force": force}
-        dq, dqd, found = self.gradient.pushed_forward(self, dots, checked_mapping("params", params), names)
-        return (dq, dqd) if outputs is None else (dq, dqd, found)
+        self._check_meaning()
+        dots = {"q": q, "qd": qd, "u": self._held(u), "force": force, "more": more}
+        *states, found = self.gradient.pushed_forward(self, dots, checked_mapping("params", params), names)
+        return tuple(states) if outputs is None else (*states, found)
+
+    def _check_meaning(self) -> None:
+        if self.model.n_more and not isinstance(self.gradient, Exact):
+            raise InputError(f"{self.gradient} knows q and qd alone, but this model has further state: use jg.Exact()")
 
     def _held(self, u: Any) -> Any:
         """A direction of controls with a row for every step."""

@@ -225,7 +225,7 @@ class Identification:
             q_dot[:, P : P + self.model.nv] = np.swapaxes(_start_basis(self.model, p.q0), -1, -2)
             qd_dot[:, P + self.model.nv :] = np.eye(self.model.nv)
             starts = {"q": q_dot.reshape(p.count * D, -1), "qd": qd_dot.reshape(p.count * D, -1)}
-        dq, dqd = motion.tangent(params=params, **starts)  # type: ignore[arg-type]
+        dq, dqd = motion.tangent(params=params, **starts)[:2]  # type: ignore[arg-type]
         by_direction = [a.reshape(len(a), p.count, D, -1) for a in (dq, dqd)]
         columns = [np.swapaxes(a, 1, 2).reshape(len(a), D * p.count, -1) for a in by_direction]
         seen = self._seen(*columns, False)  # type: ignore[call-arg]

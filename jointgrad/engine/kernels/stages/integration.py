@@ -12,8 +12,8 @@ from ....compiler.trace import traced
 from ....model.arrays import FREE, SPHERICAL
 from ..workspace import EXPLICIT
 
-READS = ("state.q", "state.qd", "work.qdd", "work.qd_jump", "params.world_dt")
-WRITES = ("work.q_next", "work.qd_next")
+READS = ("state.q", "state.qd", "state.more", "work.qdd", "work.qd_jump", "rate.more", "params.world_dt")
+WRITES = ("next.q", "next.qd", "next.more")
 
 
 @traced
@@ -86,32 +86,36 @@ def with_jump(rate, jump):
 
 @kernel
 def integration(frame):
-    tree, state, work = frame.tree, frame.state, frame.work
+    tree, state, work, next = frame.tree, frame.state, frame.work, frame.next
     dt = frame.params.world_dt[0]
     for d in range(tree.n_dofs):
-        work.qd_next[d] = advanced(state.qd[d], work.qdd[d], dt)
+        next.qd[d] = advanced(state.qd[d], work.qdd[d], dt)
     if tree.has_impulses != 0:
         for d in range(tree.n_dofs):
-            work.qd_next[d] = with_jump(work.qd_next[d], work.qd_jump[d])
+            next.qd[d] = with_jump(next.qd[d], work.qd_jump[d])
     if tree.integrator == EXPLICIT:
-        move(frame, state.q, state.qd, dt, work.q_next)
+        move(frame, state.q, state.qd, dt, next.q)
     else:
-        move(frame, state.q, work.qd_next, dt, work.q_next)
+        move(frame, state.q, next.qd, dt, next.q)
+    for i in range(tree.n_rates):
+        next.more[i] = advanced(state.more[i], frame.rate.more[i], dt)
 
 
 @kernel
 def integration_adjoint(frame, bar):
-    """Overwrites bar.work.qdd and qd_jump; adds to the others, bar.work.qd_next included."""
-    tree, state, work = frame.tree, frame.state, frame.work
+    """Overwrites bar.work.qdd and qd_jump, bar.rate.more; adds to the others, bar.next.qd included."""
+    tree, state, work, next = frame.tree, frame.state, frame.work, frame.next
     dt = frame.params.world_dt[0]
     if tree.integrator == EXPLICIT:
-        move_adjoint(frame, state.q, state.qd, dt, bar.work.q_next, bar.state.q, bar.state.qd, bar.params.world_dt)
+        move_adjoint(frame, state.q, state.qd, dt, bar.next.q, bar.state.q, bar.state.qd, bar.params.world_dt)
     else:
-        move_adjoint(
-            frame, state.q, work.qd_next, dt, bar.work.q_next, bar.state.q, bar.work.qd_next, bar.params.world_dt
-        )
+        move_adjoint(frame, state.q, next.qd, dt, bar.next.q, bar.state.q, bar.next.qd, bar.params.world_dt)
     for d in range(tree.n_dofs):
-        bar.work.qdd[d], dt_bar = advanced_adjoint(state.qd[d], work.qdd[d], dt, bar.work.qd_next[d])
-        accumulate(bar.state.qd, d, bar.work.qd_next[d])
+        bar.work.qdd[d], dt_bar = advanced_adjoint(state.qd[d], work.qdd[d], dt, bar.next.qd[d])
+        accumulate(bar.state.qd, d, bar.next.qd[d])
         accumulate(bar.params.world_dt, 0, dt_bar)
-        bar.work.qd_jump[d] = bar.work.qd_next[d]
+        bar.work.qd_jump[d] = bar.next.qd[d]
+    for i in range(tree.n_rates):
+        bar.rate.more[i], dt_bar = advanced_adjoint(state.more[i], frame.rate.more[i], dt, bar.next.more[i])
+        accumulate(bar.state.more, i, bar.next.more[i])
+        accumulate(bar.params.world_dt, 0, dt_bar)
