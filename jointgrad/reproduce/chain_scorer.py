@@ -72,7 +72,8 @@ def score(torques: np.ndarray) -> Score:
     """Of torques (T, n) in N m, from the horizontal and from rest."""
     chain = Chain(torques.shape[1])
     x, tips = np.zeros(2 * chain.n + 1), []
-    before, largest = chain.energy(x[: chain.n], x[chain.n : -1]), 1e-9
+    # a hundredth of what lifting the chain by its length takes, at least: where nothing is gained, nothing is divided by nothing
+    before, largest = chain.energy(x[: chain.n], x[chain.n : -1]), 0.01 * float(chain._weight.sum())
     for torque in torques:
         for _ in range(FINE):
             x = chain.step(x, torque, HELD / FINE)
