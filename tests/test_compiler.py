@@ -544,7 +544,7 @@ def test_changed_source_is_compiled_again(tmp_path):
         command = [sys.executable, "-W", "error", "-c", SIMULATION]
         return subprocess.run(command, env=environment, cwd=tmp_path, check=True, capture_output=True, text=True).stdout
 
-    operators = package / "engine" / "stages" / "forces.py"
+    operators = package / "engine" / "kernels" / "stages" / "forces.py"
     original, before = simulated(), operators.read_text()
     assert "-(damping * rate)" in before
     operators.write_text(before.replace("-(damping * rate)", "-(3.0 * damping * rate)"))
