@@ -140,7 +140,7 @@ def both_ways(before: str, count: int, steps: int, rounds: int, sweeps: int) -> 
 def _in_turns(trees: dict[str, Path], arguments: list[int], rounds: int, actions: int) -> dict[str, list[float]]:
     running = {
         name: subprocess.Popen(
-            [sys.executable, "-c", BACK, *map(str, arguments)], cwd=tree, env={**os.environ, "PYTHONPATH": str(tree)},
+            [sys.executable, "-P", "-c", BACK, *map(str, arguments)], cwd=tree, env={**os.environ, "PYTHONPATH": str(tree)},
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         )
         for name, tree in trees.items()

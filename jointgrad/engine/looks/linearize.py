@@ -79,4 +79,4 @@ def _seeds(model: Model, q: np.ndarray) -> tuple[np.ndarray, ...]:
         q_bar[:, d : d + 3, i : i + 4] = 2.0 * turn_basis(q[:, i : i + 4])
     qd_bar[:, np.arange(nv, 2 * nv), np.arange(nv)] = 1.0
     more_bar[:, 2 * nv :] = np.eye(model.n_more)
-    return q_bar.reshape(-1, model.nq), qd_bar.reshape(-1, nv), more_bar.reshape(-1, model.n_more)
+    return tuple(bar.reshape(batch * rows, bar.shape[-1]) for bar in (q_bar, qd_bar, more_bar))
