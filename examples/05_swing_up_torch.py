@@ -75,6 +75,5 @@ def trained(seed):
 
 
 if __name__ != "swing_up":  # benchmarks/swing_up.py imports it under that name
-    worst = worst_end(trained(seed=0))
-    print("pole at least", round(worst, 4))
+    print("pole at least", round(worst := worst_end(trained(seed=0)), 4))
     assert worst > 0.95

@@ -10,7 +10,9 @@ import jointgrad as jg
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-EXTRAS = ("ray", "torch", "jax", "casadi", "gymnasium", "stable_baselines3", "viser", "scipy", "matplotlib")
+EXTRAS = (
+    "ray", "torch", "torchrl", "skrl", "jax", "casadi", "gymnasium", "stable_baselines3", "viser", "scipy", "matplotlib",
+)  # fmt: skip
 
 
 def snippets(page: Path) -> list[tuple[int, str]]:

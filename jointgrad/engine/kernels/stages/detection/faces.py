@@ -138,7 +138,8 @@ def on_face(frame, count, face, O, given, frame3):
         measure = dot3(m, x) - height, dot3(frame3[0], x), dot3(frame3[1], x)
         return face_candidate(frame, count, holder, ROUND, held, NOTHING, n, measure)
     limits, sizes = (height, margin, slack, radius), (n_ref, n_inc)
-    if n_inc > 2:
+    # the deepest point of a rim is none of the body's own: it moves round with the tilt, and the rim's points are near enough
+    if n_inc > 2 and O[0] != CYLINDER:
         deepest = support_point(frame, O, turned_back3(O[4], scaled3(m, -1.0)))
         put_vertex(frame, INCIDENT, n_inc, deepest, O, frame3)
         count = deepest_candidate(frame, count, holder, n, sizes, limits, held)
