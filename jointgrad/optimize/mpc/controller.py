@@ -6,6 +6,8 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from ...model import rotations
+
 
 class Command(NamedTuple):
     """Wanted speeds of the body: forward and sideways in its heading (m/s), turning (rad/s)."""
@@ -33,13 +35,8 @@ class Controller(Protocol):
 
 
 def rotation(quaternion: np.ndarray) -> np.ndarray:
-    """Matrix that takes vectors of the body into the world; w, x, y, z."""
-    w, x, y, z = quaternion / np.sqrt(quaternion @ quaternion)
-    return np.array([
-        [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
-        [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
-        [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
-    ])  # fmt: skip
+    """Matrix that takes vectors of the body into the world; w, x, y, z, of any length."""
+    return rotations.rotation(quaternion / np.sqrt(quaternion @ quaternion))
 
 
 def roll_pitch_yaw(R: np.ndarray) -> np.ndarray:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...model.rotations import turned_quaternion
 from .controller import Command, Controller, Sensed, cross, rotation
 from .convex import GRAVITY
 from .robots import Quadruped
@@ -64,7 +65,7 @@ class Estimator:
         trust = max(0.0, 1.0 - abs(size + GRAVITY[2]) / 2.0)
         w = gyro + self.DRAW * trust * cross(accelerometer / max(size, 1e-9), up)
         turn = np.concatenate(([1.0], 0.5 * self.dt * w))
-        self.quaternion = _product(self.quaternion, turn / np.sqrt(turn @ turn))
+        self.quaternion = np.array(turned_quaternion(self.quaternion, turn / np.sqrt(turn @ turn)))
         return rotation(self.quaternion)
 
     def _predict(self, acceleration: np.ndarray, contact: np.ndarray) -> None:
@@ -89,12 +90,6 @@ class Estimator:
         self.x += K @ missed
         self.P -= K @ H @ self.P
         self.P = 0.5 * (self.P + self.P.T)
-
-
-def _product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Of quaternions: first the turn b in the body, then a."""
-    scalar = a[0] * b[0] - a[1:] @ b[1:]
-    return np.concatenate(([scalar], a[0] * b[1:] + b[0] * a[1:] + cross(a[1:], b[1:])))
 
 
 class Estimated:
